@@ -19,7 +19,7 @@ void buf_clear(struct buf *b)
 
 uint8_t *buf_reserve(struct buf *b, size_t n)
 {
-    size_t want, cap;
+    size_t want, capacity;
     uint8_t *p;
 
     if (b->failed)
@@ -29,17 +29,17 @@ uint8_t *buf_reserve(struct buf *b, size_t n)
         return NULL;
     }
     want = b->len + n;
-    if (want > b->cap || !b->data) {
-        cap = b->cap ? b->cap : 64;
-        while (cap < want)
-            cap *= 2;
-        p = realloc(b->data, cap);
+    if (want > b->capacity || !b->data) {
+        capacity = b->capacity ? b->capacity : 64;
+        while (capacity < want)
+            capacity *= 2;
+        p = realloc(b->data, capacity);
         if (!p) {
             b->failed = true;
             return NULL;
         }
         b->data = p;
-        b->cap = cap;
+        b->capacity = capacity;
     }
     return b->data + b->len;
 }

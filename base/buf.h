@@ -16,7 +16,7 @@
 struct buf {
     uint8_t *data; /* owned; NULL while empty; not NUL-terminated unless buf_cstr was called */
     size_t len;
-    size_t cap;
+    size_t capacity;
     size_t max; /* bound on len; 0: none */
     bool failed, packed;
 };

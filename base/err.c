@@ -39,7 +39,7 @@ static const struct {
 #define TABLE_LEN (sizeof(table) / sizeof(table[0]))
 
 /* A message that filled its array may end within a character: drop that character's bytes. */
-static void trim(struct err *err)
+static void trim_partial_char(struct err *err)
 {
     size_t n = strlen(err->msg);
 
@@ -52,11 +52,11 @@ static void trim(struct err *err)
     err->msg[n] = 0;
 }
 
-static void put(struct err *err, int code, const char *fmt, va_list ap)
+static void format_error_message(struct err *err, int code, const char *fmt, va_list ap)
 {
     err->code = code;
     vsnprintf(err->msg, sizeof(err->msg), fmt, ap);
-    trim(err);
+    trim_partial_char(err);
 }
 
 int err_set(struct err *err, int code, const char *fmt, ...)
@@ -64,7 +64,7 @@ int err_set(struct err *err, int code, const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    put(err, code, fmt, ap);
+    format_error_message(err, code, fmt, ap);
     va_end(ap);
     return code;
 }
@@ -92,7 +92,7 @@ int err_prefix(struct err *err, const char *fmt, ...)
     memcpy(err->msg + n, ": ", 3);
     n += 2;
     snprintf(err->msg + n, sizeof(err->msg) - n, "%s", tail);
-    trim(err);
+    trim_partial_char(err);
     return err->code;
 }
 
@@ -103,11 +103,11 @@ int err_sys(struct err *err, int errnum, const char *fmt, ...)
     size_t n;
 
     va_start(ap, fmt);
-    put(err, err_from_errno(errnum), fmt, ap);
+    format_error_message(err, err_from_errno(errnum), fmt, ap);
     va_end(ap);
     n = strlen(err->msg);
     snprintf(err->msg + n, sizeof(err->msg) - n, ": %s", strerror_r(errnum, text, sizeof(text)));
-    trim(err);
+    trim_partial_char(err);
     return err->code;
 }
 

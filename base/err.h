@@ -28,7 +28,7 @@ enum {
     ERR_EMPTY = -17,     /* nothing there now (not a fault) */
     ERR_CANCELLED = -18, /* somebody asked us to stop */
     ERR_USAGE = -19,     /* the user's command line is wrong */
-    ERR_CRASH = -20,     /* a process of ours died over it: tried alone, then set aside */
+    ERR_CRASH = -20,     /* a process of ours died over it: tried alone, then quarantined */
     ERR_LIBRARY = -21,   /* a library is not here or not whole: stop, the user is to install it */
     ERR_STALLED = -22,   /* what a file lies on does not answer: others go on, it waits long */
     ERR_LAST = ERR_STALLED,

@@ -61,7 +61,7 @@ int hash_put_file(struct hash *h, int fd, uint64_t most, uint64_t *ret_bytes, st
     return 0;
 }
 
-static void canonical(XXH128_hash_t hash, uint8_t ret[HASH_BYTES])
+static void write_canonical_hash(XXH128_hash_t hash, uint8_t ret[HASH_BYTES])
 {
     XXH128_canonical_t digest;
 
@@ -71,12 +71,12 @@ static void canonical(XXH128_hash_t hash, uint8_t ret[HASH_BYTES])
 
 void hash_get(const struct hash *h, uint8_t ret[HASH_BYTES])
 {
-    canonical(XXH3_128bits_digest(h->state), ret);
+    write_canonical_hash(XXH3_128bits_digest(h->state), ret);
 }
 
 void hash_of(const void *data, size_t n, uint8_t ret[HASH_BYTES])
 {
-    canonical(XXH3_128bits(data, n), ret);
+    write_canonical_hash(XXH3_128bits(data, n), ret);
 }
 
 void hash_hex(const uint8_t hash[HASH_BYTES], char ret[HASH_HEX_LEN])

@@ -6,7 +6,7 @@
 /* fill NULL: only looked whether it is whole, so that a table is filled at once or not at all.
  * Global when it is: each symbol of one that is opened later is looked up in all that is global
  * before it is in its own, which is a sixth of the time that FFmpeg's hundred libraries take. */
-static int take(const char *whose, const struct library *l, char *fill, struct err *err)
+static int load_symbols(const char *whose, const struct library *l, char *fill, struct err *err)
 {
     void *handle = dlopen(l->file, RTLD_LAZY | (fill ? RTLD_GLOBAL : RTLD_LOCAL));
 
@@ -36,7 +36,7 @@ int libraries_open(struct libraries *state, const char *whose, const struct libr
     pthread_mutex_lock(&state->lock);
     for (int pass = 0; pass < 2 && !state->done; pass++)
         for (size_t i = 0; rc == 0 && i < count; i++)
-            rc = take(whose, &libraries[i], pass ? table : NULL, err);
+            rc = load_symbols(whose, &libraries[i], pass ? table : NULL, err);
     state->done = state->done || rc == 0;
     pthread_mutex_unlock(&state->lock);
     return rc;

@@ -5,17 +5,17 @@
 
 #define FIRST_ROOM 16
 
-bool list_grow(void *list, size_t *room, size_t count, size_t each)
+bool list_grow(void *list, size_t *capacity, size_t count, size_t each)
 {
-    size_t more = *room ? *room * 2 : FIRST_ROOM;
+    size_t more = *capacity ? *capacity * 2 : FIRST_ROOM;
     void *grown;
 
-    if (count < *room)
+    if (count < *capacity)
         return true;
     grown = more > SIZE_MAX / 2 / each ? NULL : realloc(*(void **)list, more * each);
     if (!grown)
         return false;
     *(void **)list = grown;
-    *room = more;
+    *capacity = more;
     return true;
 }

@@ -69,7 +69,7 @@ void log_set_sink(log_sink sink, void *arg)
 
 /* What comes from outside (a decoder's words, a file's name) must not steer a terminal. Escapes are
  * for those who know where the text came from; here a blank is enough. */
-static void defuse(char *line)
+static void blank_control_chars(char *line)
 {
     unsigned char *p = (unsigned char *)line;
 
@@ -132,7 +132,7 @@ void log_at(enum log_level level, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(line, sizeof(line), fmt, ap);
     va_end(ap);
-    defuse(line);
+    blank_control_chars(line);
     if (state.sink) {
         state.sink(level, line, state.arg);
         return;

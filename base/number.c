@@ -33,7 +33,7 @@ double number_exp(double x)
     return p * scale;
 }
 
-static uint64_t mix(uint64_t z)
+static uint64_t mix_bits(uint64_t z)
 {
     z += 0x9E3779B97F4A7C15u;
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -41,7 +41,7 @@ static uint64_t mix(uint64_t z)
     return z ^ (z >> 31);
 }
 
-uint64_t number_seed(uint64_t seed, uint64_t name) { return mix(mix(seed) ^ name); }
+uint64_t number_seed(uint64_t seed, uint64_t name) { return mix_bits(mix_bits(seed) ^ name); }
 
 double number_uniform(uint64_t seed, uint64_t counter)
 {

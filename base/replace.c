@@ -31,13 +31,13 @@ int replace_put(int fd, const void *data, size_t len)
     return 0;
 }
 
-static int create(const char *path, mode_t mode)
+static int create_new_file(const char *path, mode_t mode)
 {
     return open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
 }
 
 /* Syncs and closes what was created, or removes it after an error, of which *err tells already. */
-static int finish(int fd, const char *made, const char *shown, int rc, struct err *err)
+static int finish_file_write(int fd, const char *made, const char *shown, int rc, struct err *err)
 {
     if (rc == 0 && fsync(fd) != 0)
         rc = err_sys(err, errno, "write '%.300s'", shown);
@@ -48,7 +48,7 @@ static int finish(int fd, const char *made, const char *shown, int rc, struct er
     return rc;
 }
 
-static int put(int fd, const void *data, size_t len, const char *shown, struct err *err)
+static int write_data(int fd, const void *data, size_t len, const char *shown, struct err *err)
 {
     int error = replace_put(fd, data, len);
 
@@ -66,7 +66,7 @@ static int copy_bytes(int in, int out, const char *from, const char *to, struct 
         if (n == 0)
             break;
         if (n > 0)
-            rc = put(out, block, (size_t)n, to, err);
+            rc = write_data(out, block, (size_t)n, to, err);
         else if (errno != EINTR)
             rc = err_sys(err, errno, "read '%.300s'", from);
     }
@@ -80,9 +80,9 @@ int replace_copy(const char *from, const char *to, struct err *err)
 
     if (in < 0)
         return err_sys(err, errno, "read '%.300s'", from);
-    out = create(to, 0666);
+    out = create_new_file(to, 0666);
     rc = out < 0 ? err_sys(err, errno, "write '%.300s'", to)
-                 : finish(out, to, to, copy_bytes(in, out, from, to, err), err);
+                 : finish_file_write(out, to, to, copy_bytes(in, out, from, to, err), err);
     close(in);
     return rc;
 }
@@ -100,7 +100,8 @@ static bool is_database(const char *path)
 }
 
 /* *mode: of what is there; 0: nothing is. */
-static int look(const char *path, enum replace_whose whose, mode_t *mode, struct err *err)
+static int check_replace_target(const char *path, enum replace_owner whose, mode_t *mode,
+                                struct err *err)
 {
     struct stat st;
 
@@ -168,22 +169,22 @@ int replace_with(char *beside, const char *path, struct err *err)
 static int write_beside(const char *beside, const char *path, const void *data, size_t len,
                         mode_t mode, bool secret, struct err *err)
 {
-    int fd = create(beside, secret ? 0600 : 0666), rc;
+    int fd = create_new_file(beside, secret ? 0600 : 0666), rc;
 
     if (fd < 0)
         return err_sys(err, errno, "write '%.300s'", path);
-    rc = put(fd, data, len, path, err);
+    rc = write_data(fd, data, len, path, err);
     if (rc == 0 && mode && fchmod(fd, mode) != 0)
         rc = err_sys(err, errno, "write '%.300s'", path);
-    return finish(fd, beside, path, rc, err);
+    return finish_file_write(fd, beside, path, rc, err);
 }
 
-int replace_file(const char *path, const void *data, size_t len, enum replace_whose whose,
+int replace_file(const char *path, const void *data, size_t len, enum replace_owner whose,
                  struct err *err)
 {
     char *beside = NULL;
     mode_t mode;
-    int rc = look(path, whose, &mode, err);
+    int rc = check_replace_target(path, whose, &mode, err);
 
     if (rc == 0)
         rc = replace_beside(path, &beside, err);

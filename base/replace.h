@@ -15,7 +15,7 @@
  * process has the same. Somebody who is killed leaves it there. */
 #define REPLACE_BESIDE ".writing-"
 
-enum replace_whose {
+enum replace_owner {
     REPLACE_OURS,    /* whatever the name is */
     REPLACE_PRIVATE, /* ours, and a new file is for this user alone */
     /* A name that somebody typed: what is no plain file (a link, a device, a folder) or an SQLite
@@ -25,7 +25,7 @@ enum replace_whose {
 
 /* `path` holds these bytes, or on an error what it held, with the permissions that it had; where
  * only the folder could not be synced, the bytes, and after a power cut either. */
-int replace_file(const char *path, const void *data, size_t len, enum replace_whose whose,
+int replace_file(const char *path, const void *data, size_t len, enum replace_owner whose,
                  struct err *err);
 
 /* The same in steps, for who has more to say between them. The name of what is written beside

@@ -5,7 +5,7 @@
 
 #include "base/cpu.h"
 
-#define STACK_BYTES (512u << 10) /* the default is 8 MiB of a settler's address space, each */
+#define STACK_BYTES (512u << 10) /* the default is 8 MiB of a finalizer's address space, each */
 
 struct task {
     void (*work)(void *arg, uint32_t part);

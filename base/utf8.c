@@ -8,7 +8,7 @@
 
 /* The length of the well-formed character at p, or 0. When 0, *bad is the length of the maximal
  * ill-formed prefix (Unicode 15, table 3-7), which is replaced by one U+FFFD. */
-static size_t step(const uint8_t *p, size_t n, size_t *bad)
+static size_t measure_utf8_char(const uint8_t *p, size_t n, size_t *bad)
 {
     uint8_t lo = 0x80, hi = 0xBF;
     size_t want, i;
@@ -49,7 +49,7 @@ bool utf8_valid(const void *data, size_t len)
     size_t bad;
 
     for (size_t i = 0; i < len;) {
-        size_t k = step(p + i, len - i, &bad);
+        size_t k = measure_utf8_char(p + i, len - i, &bad);
         if (!k)
             return false;
         i += k;
@@ -73,7 +73,7 @@ static bool is_control(const uint8_t *p, size_t k)
 
 size_t utf8_printable(const void *data, size_t len)
 {
-    size_t bad, k = len > 0 ? step(data, len, &bad) : 0;
+    size_t bad, k = len > 0 ? measure_utf8_char(data, len, &bad) : 0;
 
     return k > 0 && !is_control(data, k) ? k : 0;
 }
@@ -95,13 +95,13 @@ static char *put_escape(char *q, uint8_t byte)
 }
 
 /* As much of the printable form as cap bytes hold with a NUL; no character or escape is cut. */
-static void put_display(char *out, size_t cap, const uint8_t *p, size_t len)
+static void put_display(char *out, size_t capacity, const uint8_t *p, size_t len)
 {
-    char *q = out, *end = out + cap - 1;
+    char *q = out, *end = out + capacity - 1;
     size_t bad;
 
     for (size_t i = 0; i < len;) {
-        size_t k = step(p + i, len - i, &bad);
+        size_t k = measure_utf8_char(p + i, len - i, &bad);
         bool plain = k && !is_control(p + i, k);
         size_t n = k ? k : bad; /* of which each is four bytes at most as an escape */
 
@@ -147,12 +147,12 @@ char *utf8_display_nth(const void *data, size_t len, uint32_t nth)
     return ret;
 }
 
-void utf8_copy(char *dst, size_t cap, const char *s)
+void utf8_copy(char *dst, size_t capacity, const char *s)
 {
     size_t n = strlen(s);
 
-    if (n > cap - 1) {
-        n = cap - 1;
+    if (n > capacity - 1) {
+        n = capacity - 1;
         while (n && ((uint8_t)s[n] & 0xC0) == 0x80)
             n--;
     }
@@ -169,7 +169,7 @@ char *utf8_repair(const void *data, size_t len)
     if (!out)
         return NULL;
     for (size_t i = 0; i < len;) {
-        size_t k = step(p + i, len - i, &bad);
+        size_t k = measure_utf8_char(p + i, len - i, &bad);
         if (k) {
             memcpy(q, p + i, k);
             q += k;

@@ -29,7 +29,7 @@ struct err;
 void utf8_display_err(struct err *err);
 
 /* Copies at most cap-1 bytes of s, never cutting a character; always terminates. */
-void utf8_copy(char *dst, size_t cap, const char *s);
+void utf8_copy(char *dst, size_t capacity, const char *s);
 
 /* Ill-formed sequences become U+FFFD, as Python's errors="replace" does. Newly allocated, NULL when
  * out of memory. Control characters are kept. */

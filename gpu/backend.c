@@ -46,16 +46,16 @@ void backend_give_boxes(struct backend *be, uint32_t first, uint32_t count)
 }
 
 /* "fp32 and bf16" */
-static void names(precision_set set, char *out, size_t cap)
+static void format_precisions(precision_set set, char *out, size_t capacity)
 {
     size_t at = 0;
 
     out[0] = '\0';
-    for (int p = PRECISION_F32; p < PRECISION_COUNT && at < cap; p++) {
+    for (int p = PRECISION_F32; p < PRECISION_COUNT && at < capacity; p++) {
         const char *join = at == 0 ? "" : set >> (p + 1) ? ", " : " and ";
 
         if (set & 1u << p)
-            at += (size_t)snprintf(out + at, cap - at, "%s%s", join,
+            at += (size_t)snprintf(out + at, capacity - at, "%s%s", join,
                                    precision_name((enum precision)p));
     }
 }
@@ -65,12 +65,12 @@ int backend_precision(const struct backend *be, enum precision wanted, enum prec
 {
     char have[64];
 
-    wanted = precision_settle(wanted, be->info.have);
+    wanted = precision_resolve(wanted, be->info.have);
     if (be->info.have & 1u << wanted) {
         *ret = wanted;
         return 0;
     }
-    names(be->info.have, have, sizeof(have));
+    format_precisions(be->info.have, have, sizeof(have));
     return err_set(err, ERR_MODEL, "%.63s computes in %s, not in %s%s: take one of those",
                    be->info.name, have, precision_name(wanted),
                    !be->info.threads || wanted == PRECISION_BF16 ? ""

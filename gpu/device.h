@@ -19,7 +19,7 @@ struct device {
     int major, minor;                   /* compute capability; 0 elsewhere */
     uint64_t memory_total, memory_free; /* bytes, now; free is 0 when it could not be asked */
     uint32_t precisions;                /* precision_set of gpu/precision.h */
-    uint64_t memory_cap;                /* bytes that may be used (devices_cap); 0: no cap */
+    uint64_t memory_limit;              /* bytes that may be used (devices_cap); 0: no cap */
     double speed;                       /* SIM: of the host's; 1 elsewhere */
     bool unusable; /* it is there, but must not be used: devices.no_gpu says why */
 };

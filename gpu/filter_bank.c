@@ -58,7 +58,7 @@ static double weight_of(const struct mel_spec *s, uint32_t b, uint32_t k)
     return up > 0.0 ? up * w : 0.0;
 }
 
-static void fill(const struct mel_spec *s, struct mel_filters *m)
+static void fill_mel_weights(const struct mel_spec *s, struct mel_filters *m)
 {
     double *next = m->weight;
 
@@ -95,7 +95,7 @@ int mel_filters_new(const struct mel_spec *spec, struct mel_filters **ret, struc
         mel_filters_free(m);
         return err_set(err, ERR_NOMEM, "no memory for mel filters");
     }
-    fill(spec, m);
+    fill_mel_weights(spec, m);
     *ret = m;
     return 0;
 }
@@ -137,7 +137,7 @@ void mel_filters_ranges(const struct mel_filters *m, uint32_t *first, uint32_t *
 /* ---- Whisper's */
 
 /* The weight of a frequency in the triangle lo, mid, hi of area one. */
-static double triangle(double f, double lo, double mid, double hi)
+static double compute_triangle_weight(double f, double lo, double mid, double hi)
 {
     double up = (f - lo) / (mid - lo), down = (hi - f) / (hi - mid), w = up < down ? up : down;
 
@@ -156,7 +156,7 @@ void mel_filters_whisper(uint32_t fft, uint32_t bins, uint32_t *first, uint32_t 
 
         first[b] = count[b] = 0;
         for (uint32_t k = 0; k <= fft / 2; k++) {
-            double w = triangle((double)k * WHISPER_RATE / fft, lo, mid, hi);
+            double w = compute_triangle_weight((double)k * WHISPER_RATE / fft, lo, mid, hi);
 
             if (w == 0.0)
                 continue;

@@ -39,7 +39,7 @@ void peak_free(struct peak *p)
     free(p);
 }
 
-static int run(struct peak *p, struct err *err)
+static int time_multiplications(struct peak *p, struct err *err)
 {
     struct tensor x = tensor_of(p->type, p->x, p->size, p->size);
     struct tensor y = tensor_of(p->type, p->y, p->size, p->size);
@@ -54,7 +54,7 @@ static int run(struct peak *p, struct err *err)
     return rc;
 }
 
-static int fill(struct peak *p, enum precision precision, float *w, struct err *err)
+static int prepare_peak_test(struct peak *p, enum precision precision, float *w, struct err *err)
 {
     struct backend *be = p->be;
     size_t count = (size_t)(p->size * p->size), bytes = count * dtype_size(p->type);
@@ -71,7 +71,7 @@ static int fill(struct peak *p, enum precision precision, float *w, struct err *
     if (rc == 0)
         rc = be->ops->put(be, tensor_of(p->type, p->x, p->size, p->size), w, err);
     for (int i = 0; rc == 0 && i < WARM; i++)
-        rc = run(p, err);
+        rc = time_multiplications(p, err);
     return rc;
 }
 
@@ -88,7 +88,7 @@ static int new_sized(struct backend *be, enum precision precision, int64_t size,
         return err_set(err, ERR_NOMEM, "out of memory for a measurement");
     }
     *p = (struct peak){.be = be, .type = precision_type(precision), .size = size, .times = 1};
-    rc = fill(p, precision, w, err);
+    rc = prepare_peak_test(p, precision, w, err);
     free(w);
     if (rc != 0)
         peak_free(p);
@@ -129,7 +129,7 @@ int peak_new(struct backend *be, enum precision precision, struct peak **ret, st
 int peak_gflops_s(struct peak *p, double *ret, struct err *err)
 {
     double size = (double)p->size;
-    int rc = run(p, err);
+    int rc = time_multiplications(p, err);
 
     if (rc == 0)
         *ret = 2.0 * size * size * size * p->times / (double)p->ns;

@@ -78,7 +78,7 @@ enum precision precision_auto(precision_set have)
     return PRECISION_F32;
 }
 
-enum precision precision_settle(enum precision wish, precision_set have)
+enum precision precision_resolve(enum precision wish, precision_set have)
 {
     if (wish == PRECISION_AUTO)
         return precision_auto(have);
@@ -111,14 +111,14 @@ int cache_precision_parse(const char *name, enum cache_precision *ret, struct er
     return err_set(err, ERR_USAGE, "caches of '%.40s' are not known: auto, 16 or 8", name);
 }
 
-enum cache_precision cache_precision_settle(enum cache_precision wish, enum precision p)
+enum cache_precision cache_precision_resolve(enum cache_precision wish, enum precision p)
 {
     if (wish != CACHE_AUTO)
         return wish;
     return precision_weight_bytes(p) <= 2 ? CACHE_8 : CACHE_16;
 }
 
-enum dtype cache_precision_type(enum cache_precision settled, enum precision p)
+enum dtype cache_precision_type(enum cache_precision resolved, enum precision p)
 {
-    return settled == CACHE_8 ? DTYPE_I8 : precision_type(p);
+    return resolved == CACHE_8 ? DTYPE_I8 : precision_type(p);
 }

@@ -59,14 +59,14 @@ const char *cache_precision_name(enum cache_precision c);
 int cache_precision_parse(const char *name, enum cache_precision *ret, struct err *err);
 /* What AUTO becomes: 8 beside 16 bits and less, which its rounding is the like of; else 16. fp32 is
  * what all else is held against, and rounds nothing that it is not told to. */
-enum cache_precision cache_precision_settle(enum cache_precision wish, enum precision p);
-enum dtype cache_precision_type(enum cache_precision settled, enum precision p);
+enum cache_precision cache_precision_resolve(enum cache_precision wish, enum precision p);
+enum dtype cache_precision_type(enum cache_precision resolved, enum precision p);
 
 /* What AUTO means on a device that has `have`: the fastest that is safe everywhere: bf16 where the
  * device has it, else fp16, else fp32. int8 and fp8 are for those who ask. */
 enum precision precision_auto(precision_set have);
 /* What a wish comes to on such a device: AUTO and the three of int8 are what it has of them, others
  * themselves. The result need not be in `have`. */
-enum precision precision_settle(enum precision wish, precision_set have);
+enum precision precision_resolve(enum precision wish, precision_set have);
 
 #endif

@@ -114,7 +114,7 @@ static void finish_odd(struct run *run, const struct store_task *t)
 }
 
 /* Takes over *t. */
-static void take(struct run *run, struct store_task *t)
+static void add_backlog_task(struct run *run, struct store_task *t)
 {
     struct planner_task p = {
         .id = t->task_id,
@@ -154,7 +154,7 @@ static void take(struct run *run, struct store_task *t)
     idmap_remove(&run->backlog.tasks, (uint64_t)p.id);
     if (rc == 1) {
         finish_odd(run, &rt->t);
-        run_note_unsettled(run);
+        run_note_unfinalized(run);
     } else if (rc == ERR_INPUT) {
         run_check(run, ledger_failed(run->ledger, p.id, ERR_INPUT, err.msg, -1, &err), &err);
         run_note_commit(run);
@@ -188,11 +188,11 @@ static bool read_page(struct run *run)
         return false;
     }
     for (i = 0; i < n; i++) {
-        b->cursor = page[i].turn;
+        b->cursor = page[i].position;
         if (run->failure.code || planner_task_known(run->planner, page[i].task_id))
             store_task_free(&page[i]);
         else
-            take(run, &page[i]);
+            add_backlog_task(run, &page[i]);
     }
     b->exhausted = n < PAGE;
     return !b->exhausted && !run->failure.code;
@@ -221,7 +221,7 @@ static void begin_stage(struct run *run, struct store_stage_row *row, struct sto
 }
 
 /* Chooses the stage whose first task is of the highest priority, the lowest one among equals, that
- * is not put aside. Workers keep their model when
+ * is not quarantined. Workers keep their model when
  * it is the same one. */
 static bool choose_stage(struct run *run)
 {
@@ -237,7 +237,7 @@ static bool choose_stage(struct run *run)
         run_fail(run, &err);
         return false;
     }
-    while (pick < n && run_is_aside(run, rows[pick].stage_id))
+    while (pick < n && run_is_disabled(run, rows[pick].stage_id))
         pick++;
     if (pick < n && !(run->backlog.has_stage && run->backlog.stage.stage_id == rows[pick].stage_id))
         begin_stage(run, &rows[pick], rows, n);
@@ -253,9 +253,9 @@ static bool choose_stage(struct run *run)
 double backlog_unread(const struct run *run)
 {
     const struct store_totals *t = &run->figures.totals;
-    uint64_t settled = run->figures.tasks_done - run->figures.totals_done +
-                       run->figures.tasks_failed - run->figures.totals_failed;
-    uint64_t here = run->backlog.tasks.count + settled;
+    uint64_t ended = run->figures.tasks_done - run->figures.totals_done +
+                     run->figures.tasks_failed - run->figures.totals_failed;
+    uint64_t here = run->backlog.tasks.count + ended;
     struct rate_backlog b = {
         .known_left_ms = t->audio_left_ms,
         .tasks_unknown = t->tasks_unknown,
@@ -272,7 +272,7 @@ double backlog_unread(const struct run *run)
 }
 
 /* Suspects wait for all the others, also for those that are still to be read. */
-static size_t due(const struct run *run)
+static size_t count_due_tasks(const struct run *run)
 {
     return planner_queued(run->planner) - planner_suspects(run->planner);
 }
@@ -281,20 +281,20 @@ bool backlog_refill(struct run *run)
 {
     struct backlog *b = &run->backlog;
 
-    if (!b->has_stage) { /* what one that was put aside has left must be gone first */
+    if (!b->has_stage) { /* what one that was quarantined has left must be gone first */
         if (run_leased(run) || (planner_queued(run->planner) && !backlog_forget_queued(run)) ||
             !choose_stage(run))
             return false;
     }
-    if (due(run) < QUEUE_LOW)
-        while (!b->exhausted && due(run) < QUEUE_HIGH && read_page(run))
+    if (count_due_tasks(run) < QUEUE_LOW)
+        while (!b->exhausted && count_due_tasks(run) < QUEUE_HIGH && read_page(run))
             ;
     if (planner_queued(run->planner) || run_leased(run) || run->failure.code)
         return planner_queued(run->planner) > 0;
     /* The stage is through, for now: another one, or the same with what has become due. */
     if (!b->exhausted || !choose_stage(run))
         return false;
-    while (!b->exhausted && due(run) < QUEUE_HIGH && read_page(run))
+    while (!b->exhausted && count_due_tasks(run) < QUEUE_HIGH && read_page(run))
         ;
     return planner_queued(run->planner) > 0;
 }
@@ -331,7 +331,7 @@ bool backlog_forget_queued(struct run *run)
     return true;
 }
 
-/* The first runnable stage that is not put aside; 0: none, or it could not be read. */
+/* The first runnable stage that is not quarantined; 0: none, or it could not be read. */
 static int64_t first_stage(struct run *run, struct err *err)
 {
     struct store_stage_row *rows = NULL;
@@ -341,7 +341,7 @@ static int64_t first_stage(struct run *run, struct err *err)
     if (store_stages_runnable(run->st, clock_wall_ms(), &rows, &n, err))
         return 0;
     for (i = 0; i < n; i++) {
-        if (ret == 0 && !run_is_aside(run, rows[i].stage_id))
+        if (ret == 0 && !run_is_disabled(run, rows[i].stage_id))
             ret = rows[i].stage_id;
         store_stage_row_free(&rows[i]);
     }

@@ -56,13 +56,14 @@ static void tell_of_disk(struct run *run, uint64_t free_bytes)
 /* A reader that was forgotten keeps the catalog's log from being emptied. */
 void catalog_watch_log(struct run *run, int64_t now)
 {
-    struct room_limits limits = {run->tune.log_bytes, run->tune.free_bytes, run->tune.full_bytes};
+    struct disk_space_limits limits = {run->tune.log_bytes, run->tune.free_bytes,
+                                       run->tune.full_bytes};
     uint64_t log_bytes, free_bytes, all_bytes;
     struct err err = {0};
 
-    if (now < run->catalog.room_due_ms || run->turn.mode == RUN_ENDING)
+    if (now < run->catalog.disk_space_due_ms || run->tick.mode == RUN_ENDING)
         return;
-    run->catalog.room_due_ms = now + run->tune.room_ms;
+    run->catalog.disk_space_due_ms = now + run->tune.room_ms;
     log_bytes = store_log_bytes(run->st);
     /* That it could not be emptied its length tells, and what else is wrong the next commit. */
     if (log_bytes > limits.log_bytes && store_log_empty(run->st, &err) == 0)
@@ -71,20 +72,20 @@ void catalog_watch_log(struct run *run, int64_t now)
         return;
     if (limits.full_bytes > all_bytes / 20) /* a small disk is no reason to wait */
         limits.full_bytes = all_bytes / 20;
-    switch (room_look(&run->catalog.room, &limits, log_bytes, free_bytes)) {
-    case ROOM_HELD:
+    switch (disk_space_look(&run->catalog.disk_space, &limits, log_bytes, free_bytes)) {
+    case DISK_SPACE_HELD:
         tell_of_log(run, false, log_bytes, free_bytes);
         break;
-    case ROOM_SHORT:
+    case DISK_SPACE_SHORT:
         tell_of_log(run, true, log_bytes, free_bytes);
         break;
-    case ROOM_FULL:
+    case DISK_SPACE_FULL:
         tell_of_disk(run, free_bytes);
         break;
-    case ROOM_AGAIN:
+    case DISK_SPACE_AGAIN:
         report_event(run, LOG_INFO, "there is space on the catalog's disk again; continuing");
         break;
-    case ROOM_NOTHING:
+    case DISK_SPACE_NOTHING:
         break;
     }
 }

@@ -7,13 +7,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "scheduler/backlog.h"
+#include "scheduler/disabled_stages.h"
 #include "scheduler/failure.h"
 #include "scheduler/lease/lease.h"
 #include "scheduler/lease/tracks.h"
 #include "scheduler/run/diary.h"
 #include "scheduler/run/report.h"
 #include "scheduler/run/run.h"
-#include "scheduler/stage_aside.h"
 
 /* ------------------------------------------------------------------------------------ leases */
 
@@ -110,9 +110,9 @@ static void say_first(struct run *run, const struct run_task *t)
 
 /* With all that is told of it, or where that is too much without; with all of its tracks, or with
  * the first alone. False: that is too long, too. */
-static bool encode(struct run *run, struct run_lease *l, struct msg_lease *m, struct buf *ret)
+static bool encode_lease(struct run *run, struct run_lease *l, struct msg_lease *m, struct buf *ret)
 {
-    told_put(run, l->task, m, ret);
+    known_text_put(run, l->task, m, ret);
     if (ret->len > FRAME_MAX && m->track_count > 1) {
         tracks_drop(run, l);
         m->track_count = 1;
@@ -158,16 +158,16 @@ static void send_lease(struct run *run, const struct planner_step *s)
         return;
     log_debug("lease %" PRIu64 ": %s, shards %u to %u%s, to %s", s->lease, t->shown, s->first,
               s->last, s->alone ? ", alone" : "", w->label);
-    told_add(run, &run->backlog.stage, &t->t, s->first, s->last, &tracks[0]);
+    known_text_add(run, &run->backlog.stage, &t->t, s->first, s->last, &tracks[0]);
     if (!s->alone)
         tracks_add(w, l, &m);
-    if (encode(run, l, &m, &b)) {
+    if (encode_lease(run, l, &m, &b)) {
         say_first(run, t);
         process_send(&w->process, MSG_LEASE, &b);
     } else {
         end_unsent(run, l, ERR_LIMIT, "its text is more than can be sent to a worker");
     }
-    told_drop(&m);
+    known_text_drop(&m);
     buf_free(&b);
 }
 
@@ -200,17 +200,17 @@ void dispatch_all(struct run *run)
  * tried again later, or given up */
 
 /* The same for every recording of its stage: none of them is charged. */
-static void put_stage_aside(struct run *run, const struct run_task *t, const char *message)
+static void disable_stage(struct run *run, const struct run_task *t, const char *message)
 {
     struct err err = {0};
 
     err_set(&err, t->code, "%s", message);
     backlog_drop(run, t->t.task_id);
-    if (run->backlog.has_stage) /* else it is aside already */
-        stage_aside_put(run, &run->backlog.stage, &err);
+    if (run->backlog.has_stage) /* else it is quarantined already */
+        disabled_stage_put(run, &run->backlog.stage, &err);
 }
 
-static void requeue(struct run *run, struct run_task *t)
+static void requeue_task(struct run *run, struct run_task *t)
 {
     struct err err = {0};
 
@@ -235,7 +235,7 @@ static bool next_place(struct run *run, struct run_task *t)
     return true;
 }
 
-static void decide(struct run *run, struct run_task *t, const struct planner_ended *e)
+static void handle_failed_task(struct run *run, struct run_task *t, const struct planner_ended *e)
 {
     struct retry_rule rule = {.limit = run->o->attempts, .base_ms = run->tune.retry_base_ms};
     struct retry_failure f = {
@@ -260,7 +260,7 @@ static void decide(struct run *run, struct run_task *t, const struct planner_end
     switch (d.verdict) {
     case RETRY_BACK:
     case RETRY_PLACE:
-        requeue(run, t);
+        requeue_task(run, t);
         break;
     case RETRY_SUSPECT:
         failure_record_task(run, t, &d);
@@ -270,7 +270,7 @@ static void decide(struct run *run, struct run_task *t, const struct planner_end
         }
         if (!t->died) /* else the planner knows on which worker; its last lease may be another's */
             planner_task_suspect(run->planner, t->t.task_id, e->worker);
-        requeue(run, t);
+        requeue_task(run, t);
         break;
     case RETRY_AGAIN:
     case RETRY_FAIL:
@@ -278,7 +278,7 @@ static void decide(struct run *run, struct run_task *t, const struct planner_end
         backlog_drop(run, t->t.task_id);
         break;
     case RETRY_STOP:
-        put_stage_aside(run, t, d.message);
+        disable_stage(run, t, d.message);
         break;
     }
 }
@@ -288,8 +288,8 @@ void task_end(struct run *run, struct run_task *t, const struct planner_ended *e
 {
     passages_drop(t);
     if (e->complete) {
-        if (run->backlog.kind.settles)
-            run_note_unsettled(run);
+        if (run->backlog.kind.finalizes)
+            run_note_unfinalized(run);
         run_note_commit(run);
         failure_over(&run->failures, t->t.task_id);
         backlog_drop(run, t->t.task_id);
@@ -297,9 +297,9 @@ void task_end(struct run *run, struct run_task *t, const struct planner_ended *e
         backlog_drop(run, t->t.task_id);
         backlog_rescan(run); /* it may have been wanted again meanwhile */
     } else if (t->failed || t->died) {
-        decide(run, t, e);
+        handle_failed_task(run, t, e);
     } else {
-        requeue(run, t);
+        requeue_task(run, t);
     }
     run_touch(run);
 }

@@ -10,7 +10,7 @@
 #include "scheduler/run/report.h"
 
 /* Which of two failures of one task decides. */
-static int weight(int code)
+static int rank_failure_code(int code)
 {
     switch (code) {
     case ERR_MODEL:
@@ -31,7 +31,8 @@ void failure_note(struct run_task *t, int code, const char *message)
 {
     char *shown;
 
-    if (code == ERR_CANCELLED || (t->failed && weight(code) <= weight(t->code)))
+    if (code == ERR_CANCELLED ||
+        (t->failed && rank_failure_code(code) <= rank_failure_code(t->code)))
         return;
     t->failed = true;
     t->code = code;

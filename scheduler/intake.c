@@ -83,7 +83,7 @@ static bool take_total(struct run *run, struct run_lease *l, uint32_t shards, st
 }
 
 /* The recording's end was seen while some tracks may be at work for long: what is done by now is
- * done. Settling needs the length. */
+ * done. Finalizing needs the length. */
 static bool take_end(struct run *run, struct run_lease *l, uint32_t shards, int64_t total_ms,
                      struct err *err)
 {

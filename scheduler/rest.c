@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "scheduler/loop_turn.h"
+#include "scheduler/loop_tick.h"
 #include "scheduler/plan/progress.h"
 #include "scheduler/run/gpu_watch.h"
 #include "scheduler/run/report.h"
@@ -40,7 +40,7 @@ void working_hours_begin(struct run *run)
                  run->o->hours.until ? span : "", run->o->hours.until ? ")" : "");
 }
 
-static void rest(struct run *run, bool shut)
+static void update_resting_state(struct run *run, bool shut)
 {
     char opens[HOURS_TEXT];
 
@@ -54,27 +54,27 @@ static void rest(struct run *run, bool shut)
                      opens);
     else
         report_event(run, LOG_INFO, "it is %s; continuing", opens);
-    loop_turn_hold(run);
+    loop_tick_hold(run);
 }
 
 void working_hours_tick(struct run *run)
 {
     char end[HOURS_TEXT];
 
-    if (run->turn.mode != RUN_GOING && run->turn.mode != RUN_PAUSED)
+    if (run->tick.mode != RUN_GOING && run->tick.mode != RUN_PAUSED)
         return;
     switch (hours_look(&run->o->hours, run->hours.end_ms, clock_wall_ms(), run->tune.zone)) {
     case HOURS_OPEN:
-        rest(run, false);
+        update_resting_state(run, false);
         break;
     case HOURS_SHUT:
-        rest(run, true);
+        update_resting_state(run, true);
         break;
     case HOURS_OVER:
         hours_text(run->o->hours.end, end);
         report_event(run, LOG_INFO, "it is %s", end);
         run->hours.over = true;
-        loop_turn_stop(run);
+        loop_tick_stop(run);
         break;
     }
 }
@@ -96,8 +96,8 @@ static bool in_container(void)
 
 static enum idle_sees look_at(const struct run *run, struct run_worker *w, int64_t now)
 {
-    const struct gpu_sight *s = gpu_watch_sight(w, now);
-    struct idle_process list[GPU_SIGHT_PROCESSES];
+    const struct gpu_sample *s = gpu_watch_sample(w, now);
+    struct idle_process list[GPU_SAMPLE_PROCESSES];
     struct idle_gpu g = {.process = list,
                          .worker = process_pid(&w->process),
                          .other_numbers = run->way.other_numbers};
@@ -119,7 +119,7 @@ static enum idle_sees look_at(const struct run *run, struct run_worker *w, int64
     return sees;
 }
 
-static void leave(struct run *run, struct run_worker *w)
+static void yield_device(struct run *run, struct run_worker *w)
 {
     const char *label = run->devices.picked->list[w->index].label;
 
@@ -142,7 +142,7 @@ static void take_again(struct run *run, const struct run_worker *w)
 }
 
 /* "waiting: others use cuda:0, cuda:1" */
-static void note(struct run *run)
+static void format_waiting_text(struct run *run)
 {
     size_t n = (size_t)snprintf(run->way.text, sizeof(run->way.text), "waiting: others use ");
 
@@ -172,7 +172,7 @@ static void look_all(struct run *run, int64_t now)
             continue;
         w->way.left = left;
         if (left)
-            leave(run, w);
+            yield_device(run, w);
         else
             take_again(run, w);
         run_touch(run);
@@ -186,7 +186,7 @@ void make_way_begin(struct run *run)
     if (!run->o->idle)
         return;
     run->way.other_numbers = in_container();
-    note(run);
+    format_waiting_text(run);
     progress_span(run->tune.idle.free_ms, span);
     report_event(run, LOG_INFO,
                  "it works on GPUs that nobody else uses, and on one that others used when that "
@@ -197,6 +197,6 @@ void make_way_begin(struct run *run)
 
 void make_way_tick(struct run *run, int64_t now)
 {
-    if (run->o->idle && run->turn.mode != RUN_ENDING)
+    if (run->o->idle && run->tick.mode != RUN_ENDING)
         look_all(run, now);
 }

@@ -5,15 +5,15 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/utf8.h"
-#include "scheduler/stage_aside.h"
+#include "scheduler/disabled_stages.h"
 #include "scheduler/backlog.h"
 #include "scheduler/failure.h"
 #include "scheduler/run/diary.h"
 #include "scheduler/run/figures.h"
 #include "scheduler/run/gpu_watch.h"
 #include "scheduler/run/report.h"
-#include "scheduler/settle/settle.h"
-#include "scheduler/loop_turn.h"
+#include "scheduler/finalize/finalize.h"
+#include "scheduler/loop_tick.h"
 #include "scheduler/rest.h"
 
 #define REQUEST_PATIENCE_MS 10000 /* while somebody else has the catalog locked */
@@ -26,20 +26,20 @@ static int follow_request(struct run *run, enum request_type type, bool vanished
 
     figures_stale(&run->figures);
     if (type == REQUEST_ENQUEUE_BEGIN || type == REQUEST_RETRY || type == REQUEST_RESUME) {
-        stage_aside_take_back(&run->aside);
-        settle_take_back(run);
+        disabled_stage_take_back(&run->disabled);
+        finalize_take_back(run);
     }
     if (type != REQUEST_CANCEL && type != REQUEST_RETRY && type != REQUEST_PAUSE &&
         type != REQUEST_RESUME) {
         backlog_rescan(run);
-        run_note_unsettled(run);
+        run_note_unfinalized(run);
         /* What is not there any more must not be tried, and fail; and turns may have changed. */
         if (vanished || type == REQUEST_PRIORITY || type == REQUEST_ERASE)
             backlog_forget_queued(run);
         /* nor what was asked for in another way, or is not there any more */
         if (type == REQUEST_ENQUEUE_END || type == REQUEST_FORGET || type == REQUEST_ERASE) {
             backlog_recheck(run, type == REQUEST_ERASE);
-            settle_recheck(run);
+            finalize_recheck(run);
         }
         if (type == REQUEST_ENQUEUE_END || type == REQUEST_PRIORITY)
             backlog_overtake(run);
@@ -50,15 +50,15 @@ static int follow_request(struct run *run, enum request_type type, bool vanished
         rc = failure_next_retry(run, err);
     if (rc)
         return rc;
-    if (paused && !run->turn.paused)
+    if (paused && !run->tick.paused)
         report_event(run, LOG_INFO,
                      "paused: started work is finished; `nightshift resume` continues");
-    else if (!paused && run->turn.paused)
+    else if (!paused && run->tick.paused)
         report_event(run, LOG_INFO, "resumed");
-    loop_turn_pause(run, paused);
+    loop_tick_pause(run, paused);
     if (!paused) {
         backlog_recheck(run, type == REQUEST_CANCEL);
-        settle_recheck(run);
+        finalize_recheck(run);
     }
     return 0;
 }
@@ -82,7 +82,7 @@ static int on_request(void *arg, const struct request *rq, struct request_work *
     int rc = 0;
 
     run_touch(run);
-    if (run->turn.mode == RUN_ENDING)
+    if (run->tick.mode == RUN_ENDING)
         return err_set(err, ERR_LOCKED, "the run is just ending; try again in a moment");
     if (first)
         rc = request_begin(run->st, rq, work, err);
@@ -104,7 +104,7 @@ static int on_request(void *arg, const struct request *rq, struct request_work *
 static void look_at_device(const struct run *run, uint32_t index, struct control_device *ret)
 {
     const struct run_worker *w = &run->devices.workers[index];
-    const struct gpu_sight *s = gpu_watch_sight(w, clock_mono_ms());
+    const struct gpu_sample *s = gpu_watch_sample(w, clock_mono_ms());
 
     diary_device(run, index, ret->name, sizeof(ret->name));
     ret->ready = run_worker_ready(w);
@@ -112,7 +112,7 @@ static void look_at_device(const struct run *run, uint32_t index, struct control
     if (w->way.left)
         utf8_copy(ret->user, sizeof(ret->user), w->way.user);
     ret->percent = s ? s->percent : -1;
-    ret->celsius = s && s->celsius != GPU_SIGHT_COLD ? s->celsius : -1;
+    ret->celsius = s && s->celsius != GPU_SAMPLE_COLD ? s->celsius : -1;
     ret->milliwatts = s ? s->milliwatts : -1;
     ret->used_bytes = s && s->total_bytes > 0 ? (int64_t)s->used_bytes : -1;
     ret->total_bytes = s && s->total_bytes > 0 ? (int64_t)s->total_bytes : -1;
@@ -135,7 +135,7 @@ static void on_status(void *arg, struct control_live *ret)
         .high_ms = p.high_ms,
         .work_percent = p.work_percent,
         .work_more = p.work_more,
-        .draining = run->turn.mode == RUN_DRAINING || run->turn.mode == RUN_ENDING,
+        .draining = run->tick.mode == RUN_DRAINING || run->tick.mode == RUN_ENDING,
     };
     utf8_copy(ret->note, sizeof(ret->note), p.note);
     working_hours_text(run, ret->hours);

@@ -14,7 +14,7 @@
 #include "scheduler/dispatch.h"
 #include "scheduler/failure.h"
 #include "scheduler/lease/tracks.h"
-#include "scheduler/loop_turn.h"
+#include "scheduler/loop_tick.h"
 #include "scheduler/rest.h"
 #include "scheduler/run/diary.h"
 #include "scheduler/run/figures.h"
@@ -24,8 +24,8 @@
 #include "scheduler/run/remembered_batch.h"
 #include "scheduler/run/report.h"
 #include "scheduler/run_control.h"
-#include "scheduler/settle/settle.h"
-#include "scheduler/stage_aside.h"
+#include "scheduler/finalize/finalize.h"
+#include "scheduler/disabled_stages.h"
 #include "scheduler/supervisor.h"
 #include "scheduler/worker_pool.h"
 #include "store/files.h"
@@ -37,8 +37,8 @@
 struct run;
 
 /* way_out: before the option that would do. */
-static int check(const struct run *run, const struct store_stage_row *row, int code,
-                 const char *way_out, struct err *err)
+static int check_stage_shard_length(const struct run *run, const struct store_stage_row *row,
+                                    int code, const char *way_out, struct err *err)
 {
     struct scheduler_stage kind = {0};
     uint32_t asked = run->o->shard_ms, most;
@@ -79,14 +79,14 @@ static int shard_length_asked(const struct run *run, struct err *err)
     if (rc != 0)
         return rc;
     for (size_t i = 0; i < n && rc == 0; i++)
-        rc = check(run, &rows[i], ERR_USAGE, "use", err);
+        rc = check_stage_shard_length(run, &rows[i], ERR_USAGE, "use", err);
     free_rows(rows, n);
     return rc;
 }
 
-/* Puts aside the stages that the catalog's own length is too long for, which is nobody's mistake:
+/* Disables the stages that the catalog's own length is too long for, which is nobody's mistake:
  * the others go on. When the run has begun. */
-static void shard_length_put_aside(struct run *run)
+static void shard_length_disable(struct run *run)
 {
     struct store_stage_row *rows = NULL;
     struct err err = {0};
@@ -97,8 +97,9 @@ static void shard_length_put_aside(struct run *run)
         return;
     }
     for (size_t i = 0; i < n; i++)
-        if (check(run, &rows[i], ERR_LIMIT, "use another catalog for it, with", &err))
-            stage_aside_put(run, &rows[i], &err);
+        if (check_stage_shard_length(run, &rows[i], ERR_LIMIT, "use another catalog for it, with",
+                                     &err))
+            disabled_stage_put(run, &rows[i], &err);
     free_rows(rows, n);
 }
 
@@ -126,7 +127,7 @@ static void on_prepare(uv_prepare_t *prepare)
 {
     struct run *run = prepare->data;
 
-    loop_turn_steps(run);
+    loop_tick_steps(run);
     processes_write(&run->processes);
 }
 
@@ -143,7 +144,7 @@ static void look_for_retries(struct run *run)
     }
     backlog_rescan(run);
     backlog_overtake(run);
-    run_note_unsettled(run);
+    run_note_unfinalized(run);
 }
 
 static void on_tick(uv_timer_t *timer)
@@ -158,9 +159,9 @@ static void on_tick(uv_timer_t *timer)
     make_way_tick(run, now);
     processes_reap(&run->processes); /* a SIGCHLD may have been somebody else's to take */
     processes_tick(&run->processes, now);
-    if (run->commit.trouble_since_ms && run->turn.mode != RUN_ENDING)
+    if (run->commit.trouble_since_ms && run->tick.mode != RUN_ENDING)
         run_flush(run);
-    if (run->turn.mode == RUN_GOING)
+    if (run->tick.mode == RUN_GOING)
         look_for_retries(run);
     report_tick(run, now);
     diary_tick(run);
@@ -176,14 +177,14 @@ static void on_stop_signal(uv_signal_t *handle, int signum)
 
     (void)signum;
     run->interrupted = true;
-    switch (run->turn.mode) {
+    switch (run->tick.mode) {
     case RUN_GOING:
     case RUN_PAUSED:
-        loop_turn_stop(run);
+        loop_tick_stop(run);
         break;
     case RUN_DRAINING:
         report_event(run, LOG_INFO, "stopping at once: the next run does the unfinished work");
-        loop_turn_end(run, true);
+        loop_tick_end(run, true);
         break;
     case RUN_ENDING:
         processes_kill(&run->processes);
@@ -234,7 +235,7 @@ static void fill_options(struct run *run, const struct scheduler_options *o)
     t->still_ms = or_else(t->still_ms, 600000);
     t->retry_base_ms = or_else(t->retry_base_ms, RETRY_BASE_MS);
     t->restart_base_ms = or_else(t->restart_base_ms, RESTART_BASE_MS);
-    t->aside_ms = or_else(t->aside_ms, 600000);
+    t->quarantine_ms = or_else(t->quarantine_ms, 600000);
     t->commit_ms = or_else(t->commit_ms, 500);
     t->full_retry_ms = or_else(t->full_retry_ms, 3000);
     t->full_give_up_ms = or_else(t->full_give_up_ms, 60000);
@@ -244,9 +245,9 @@ static void fill_options(struct run *run, const struct scheduler_options *o)
     t->idle.busy_ms = t->idle.busy_ms ? t->idle.busy_ms : IDLE_BUSY_MS;
     t->idle.free_ms = t->idle.free_ms ? t->idle.free_ms : IDLE_FREE_MS;
     t->idle.blind_ms = t->idle.blind_ms ? t->idle.blind_ms : IDLE_BLIND_MS;
-    t->sight_ms = or_else(t->sight_ms, 2000);
-    t->sight_still_ms = or_else(t->sight_still_ms, 30000);
-    t->sight_again_ms = or_else(t->sight_again_ms, 60000);
+    t->sample_ms = or_else(t->sample_ms, 2000);
+    t->sample_still_ms = or_else(t->sample_still_ms, 30000);
+    t->sample_again_ms = or_else(t->sample_again_ms, 60000);
     t->zone = t->zone ? t->zone : clock_zone_s;
     t->log_bytes = t->log_bytes ? t->log_bytes : STORE_LOG_KEPT;
     t->free_bytes = t->free_bytes ? t->free_bytes : 256u << 20;
@@ -311,7 +312,7 @@ static int open_catalog(struct run *run, struct catalog_lock **lock, struct err 
 }
 
 /* What cannot be written now is for the next run. */
-static int tidy(struct run *run, struct err *err)
+static int drop_cancelled_tasks(struct run *run, struct err *err)
 {
     int rc = store_drop_cancelled(run->st, err);
 
@@ -335,9 +336,9 @@ static int open_run(struct run *run, struct err *err)
     run->ledger = ledger_new(run->st, on_refused, run);
     if (!run->planner || !run->ledger)
         return err_set(err, ERR_NOMEM, "no memory for the run");
-    rc = settle_open(run, err);
+    rc = finalize_open(run, err);
     if (rc == 0)
-        rc = tidy(run, err);
+        rc = drop_cancelled_tasks(run, err);
     if (rc == 0)
         rc = failure_next_retry(run, err);
     if (rc)
@@ -368,9 +369,9 @@ static void say_first(struct run *run)
         report_event(run, LOG_WARN, "%s", run->o->unguarded);
     if (t->paused) {
         report_event(run, LOG_WARN, "the catalog is paused; `nightshift resume` continues");
-        loop_turn_pause(run, true);
+        loop_tick_pause(run, true);
         if (!run->o->watch)
-            loop_turn_end(run, false);
+            loop_tick_end(run, false);
         return;
     }
     progress_hours(a->audio_left_ms, a->audio_left_ms, audio);
@@ -391,8 +392,8 @@ static void last_words(struct run *run, struct scheduler_result *ret)
 
     run_flush_at_once(run);   /* the last chance of what waits */
     if (!run->failure.code) { /* all else is done */
-        run->failure = run->aside.why;
-        ret->put_aside = run->aside.why.code != 0;
+        run->failure = run->disabled.why;
+        ret->stages_disabled = run->disabled.why.code != 0;
     }
     remembered_summary(run, memory, sizeof(memory));
     snprintf(text, sizeof(text), "%llu done, %llu failed%s%s",
@@ -479,7 +480,7 @@ int scheduler_run(const struct scheduler_options *o, struct scheduler_result *re
         run_control_start(run);
         say_first(run);
         working_hours_tick(run);
-        shard_length_put_aside(run);
+        shard_length_disable(run);
         run_note_commit(run); /* that it has started must not wait for its first result */
         run_touch(run);
         uv_run(&run->loop.uv, UV_RUN_DEFAULT);
@@ -495,10 +496,10 @@ out:
     gpu_watch_end(run);
     dispatch_free(run);
     tracks_free(&run->beside);
-    settle_free(run);
+    finalize_free(run);
     backlog_free(run);
     failure_free(&run->failures);
-    stage_aside_free(&run->aside);
+    disabled_stage_free(&run->disabled);
     figures_free(&run->figures);
     planner_free(run->planner);
     ledger_free(run->ledger);

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "gpu/devices/devices.h"
+#include "scheduler/disabled_stages.h"
 #include "scheduler/intake.h"
 #include "scheduler/lease/tracks.h"
 #include "scheduler/run/figures.h"
@@ -16,7 +17,6 @@
 #include "scheduler/run/remembered_batch.h"
 #include "scheduler/run/report.h"
 #include "scheduler/run/run.h"
-#include "scheduler/stage_aside.h"
 #include "scheduler/worker_pool.h"
 
 #define JUDGED_MS 30000
@@ -24,13 +24,14 @@
 /*   STARTING --HELLO--> UP --READY--> ready     what process.h has of it, and how far UP is
  *
  * ASIDE: it died too often, or could not but die again. It is tried again after a long pause while
- * there is work, and with one more death is aside again; never when it is of another build. */
-static bool all_aside(const struct run *run)
+ * there is work, and with one more death is quarantined again; never when it is of another build.
+ */
+static bool all_quarantined(const struct run *run)
 {
     uint32_t i;
 
     for (i = 0; i < run->devices.count; i++)
-        if (run->devices.workers[i].process.state != PROCESS_ASIDE)
+        if (run->devices.workers[i].process.state != PROCESS_QUARANTINED)
             return false;
     return true;
 }
@@ -45,7 +46,7 @@ static void on_condemned(void *owner)
     planner_worker_gone(w->process.run->planner, w->index);
 }
 
-static void on_aside(void *owner, const char *why, const char *sentence)
+static void on_quarantined(void *owner, const char *why, const char *sentence)
 {
     struct run_worker *w = owner;
     struct run *run = w->process.run;
@@ -54,12 +55,12 @@ static void on_aside(void *owner, const char *why, const char *sentence)
 
     run_check(run, ledger_event(run->ledger, "worker-aside", 0, w->device, sentence, &err), &err);
     run_note_commit(run);
-    if (all_aside(run) && run->turn.mode != RUN_ENDING) {
+    if (all_quarantined(run) && run->tick.mode != RUN_ENDING) {
         err_set(&err, code ? code : ERR_DEVICE,
                 "no worker is left: %s; see `nightshift %s`, then run again", why,
                 code == ERR_VRAM ? "plan" : "doctor");
         if (run->backlog.has_stage && worker_pool_all_too_small(run))
-            stage_aside_put(run, &run->backlog.stage, &err);
+            disabled_stage_put(run, &run->backlog.stage, &err);
         else
             run_fail(run, &err);
     }
@@ -108,7 +109,7 @@ static void send_setup(struct run_worker *w)
         .decoders = run->o->decoders,
         .workers = run->devices.count,
         .windows = run->o->windows,
-        .memory_cap = run->devices.picked->list[w->index].memory_cap,
+        .memory_limit = run->devices.picked->list[w->index].memory_limit,
         .deterministic = run->o->deterministic,
     };
 
@@ -122,7 +123,7 @@ static void send_setup(struct run_worker *w)
     msg_setup_put(&b, &m);
     process_send(&w->process, MSG_SETUP, &b);
     buf_free(&b);
-    free(m.ways);
+    free(m.algorithms);
     w->process.due_ms = clock_mono_ms() + run->tune.ready_ms;
 }
 
@@ -131,7 +132,7 @@ static double shards_a_second(const struct run *run, double times_real_time)
     return times_real_time * 1000 / run->o->shard_ms;
 }
 
-/* A device that was aside works again. */
+/* A quarantined device works again. */
 static void note_back(struct run_worker *w)
 {
     struct run *run = w->process.run;
@@ -187,7 +188,7 @@ static bool take_fatal(struct run_worker *w, const struct frame *f, struct err *
     err_set(&w->process.last, m.code, "%s", shown ? shown : "");
     planner_worker_gone(run->planner, w->index);
     if (m.code == ERR_MODEL && run->backlog.has_stage && w->stage_id == run->backlog.stage.stage_id)
-        stage_aside_put(run, &run->backlog.stage, &w->process.last);
+        disabled_stage_put(run, &run->backlog.stage, &w->process.last);
     free(shown);
     msg_fatal_free(&m);
     return true;
@@ -340,7 +341,7 @@ static bool holds_leases(const struct run_worker *w)
     return planner_worker_leases(w->process.run->planner, w->index, NULL, 0) > 0;
 }
 
-static void watch(struct run_worker *w, int64_t now)
+static void check_worker_alive(struct run_worker *w, int64_t now)
 {
     struct run *run = w->process.run;
     const struct scheduler_tuning *t = &run->tune;
@@ -369,7 +370,7 @@ static bool may_come_back(const struct run_worker *w)
 {
     struct run *run = w->process.run;
 
-    return run->turn.mode == RUN_GOING && run->backlog.has_stage && !w->way.left &&
+    return run->tick.mode == RUN_GOING && run->backlog.has_stage && !w->way.left &&
            w->process.last.code != ERR_VERSION;
 }
 
@@ -391,10 +392,10 @@ static void on_tick(void *owner, int64_t now, int64_t lost)
     if (run_worker_ready(w) && w->drained && !holds_leases(w))
         worker_pool_dismiss(w); /* it takes no more; who wants it again starts it again */
     else if (run_worker_ready(w))
-        watch(w, now);
+        check_worker_alive(w, now);
     else if (p->state == PROCESS_UP && now >= p->due_ms)
         process_condemn(p, ERR_TIMEOUT, "it did not load the model in time");
-    else if (p->state == PROCESS_ASIDE && now >= p->due_ms && may_come_back(w))
+    else if (p->state == PROCESS_QUARANTINED && now >= p->due_ms && may_come_back(w))
         try_again(w);
 }
 
@@ -407,7 +408,7 @@ void supervisor_add(struct run *run, struct run_worker *w)
         .frame = on_frame,
         .condemned = on_condemned,
         .gone = on_gone,
-        .aside = on_aside,
+        .quarantined = on_quarantined,
         .tick = on_tick,
     };
 

@@ -3,7 +3,8 @@
 /* The stage's model had no room there: another stage's may. */
 static bool too_small(const struct run_worker *w)
 {
-    return w->process.state == PROCESS_ASIDE && w->process.last.code == ERR_VRAM && !w->was_ready;
+    return w->process.state == PROCESS_QUARANTINED && w->process.last.code == ERR_VRAM &&
+           !w->was_ready;
 }
 
 bool worker_pool_all_too_small(const struct run *run)

@@ -379,7 +379,7 @@ int db_enter(struct store *st, struct err *err)
     return rc;
 }
 
-static int finish(struct store *st, struct err *err)
+static int run_before_commit(struct store *st, struct err *err)
 {
     int rc = st->before_commit ? st->before_commit(st, err) : 0;
 
@@ -400,7 +400,7 @@ static void count_completed(struct store *st, bool committed)
     st->completing = (struct store_completed){0};
 }
 
-static void undo(struct store *st)
+static void rollback_change(struct store *st)
 {
     struct err ignored = {0};
 
@@ -423,7 +423,7 @@ int db_leave(struct store *st, int rc, struct err *err)
     if (rc >= 0 && !alone(st))
         return rc;
     reset_all(st);
-    if (rc >= 0 && !st->batch && (done = finish(st, err)) < 0)
+    if (rc >= 0 && !st->batch && (done = run_before_commit(st, err)) < 0)
         rc = done;
     if (rc >= 0) {
         done = db_run(st, err, st->batch ? "RELEASE change" : "COMMIT", "");
@@ -436,7 +436,7 @@ int db_leave(struct store *st, int rc, struct err *err)
     }
     st->completing = st->completing_before;
     st->undone++;
-    undo(st);
+    rollback_change(st);
     notice_loss(st, err);
     return rc;
 }
@@ -461,7 +461,7 @@ void store_let_go(struct store *st, bool held)
         (void)db_exec(st, "COMMIT", &none); /* nothing was written that could be lost */
 }
 
-static int begin(struct store *st, bool apart, struct err *err)
+static int begin_transaction(struct store *st, bool apart, struct err *err)
 {
     int rc;
 
@@ -475,8 +475,11 @@ static int begin(struct store *st, bool apart, struct err *err)
     return rc;
 }
 
-int store_begin(struct store *st, struct err *err) { return begin(st, false, err); }
-int store_begin_apart(struct store *st, struct err *err) { return begin(st, true, err); }
+int store_begin(struct store *st, struct err *err) { return begin_transaction(st, false, err); }
+int store_begin_apart(struct store *st, struct err *err)
+{
+    return begin_transaction(st, true, err);
+}
 
 int store_commit(struct store *st, struct err *err)
 {
@@ -489,7 +492,7 @@ int store_commit(struct store *st, struct err *err)
         rc = err->code;
     } else {
         reset_all(st);
-        rc = finish(st, err);
+        rc = run_before_commit(st, err);
         if (rc == 0)
             rc = db_run(st, err, "COMMIT", "");
     }

@@ -16,8 +16,8 @@
 /* What the catalog's own queries must know of stages, as conditions on a row of the table stage;
  * the store knows stages by name alone, and a test holds these against the stages themselves. */
 #define DB_TRANSCRIBES "name = 'transcribe'" /* yields segments */
-#define DB_SETTLES "name = 'diarize'"        /* not done with its last shard (store.h, settling) */
-#define DB_LISTENS "name = 'sounds'"         /* yields sounds */
+#define DB_FINALIZES "name = 'diarize'" /* not done with its last shard (store.h, finalizing) */
+#define DB_LISTENS "name = 'sounds'"    /* yields sounds */
 
 struct db_cached {
     const char *sql; /* the key is the pointer: each is a literal or a static array */

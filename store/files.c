@@ -65,7 +65,7 @@ int store_log_room(const struct store *st, uint64_t *ret, uint64_t *all, struct 
 }
 
 /* "sqlite3 (pid 123)"; a process chooses its name itself. */
-static void name_of(long pid, char *ret, size_t cap)
+static void name_of(long pid, char *ret, size_t capacity)
 {
     char path[64], name[64] = "", text[128], *shown;
     FILE *f;
@@ -78,13 +78,13 @@ static void name_of(long pid, char *ret, size_t cap)
         fclose(f);
     snprintf(text, sizeof(text), "%s (pid %ld)", name[0] ? name : "a program", pid);
     shown = utf8_display(text, strlen(text));
-    utf8_copy(ret, cap, shown ? shown : "another program");
+    utf8_copy(ret, capacity, shown ? shown : "another program");
     free(shown);
 }
 
 /* A line of /proc/locks: "1: POSIX  ADVISORY  READ 4728 fe:00:10953801 123 123". The device is that
  * of the file system, which some number otherwise for stat(): the inode and the bytes must do. */
-static bool reads(const char *line, uint64_t inode, long *pid)
+static bool is_reader_lock(const char *line, uint64_t inode, long *pid)
 {
     uint64_t of, first, last;
 
@@ -94,7 +94,7 @@ static bool reads(const char *line, uint64_t inode, long *pid)
            *pid != (long)getpid();
 }
 
-void store_log_readers(const struct store *st, char *ret, size_t cap)
+void store_log_readers(const struct store *st, char *ret, size_t capacity)
 {
     FILE *f = fopen("/proc/locks", "re");
     char line[256], name[160] = "another program";
@@ -104,7 +104,7 @@ void store_log_readers(const struct store *st, char *ret, size_t cap)
 
     if (f && look_beside(st, "-shm", &shm))
         while (fgets(line, sizeof(line), f))
-            if (reads(line, shm.st_ino, &pid)) {
+            if (is_reader_lock(line, shm.st_ino, &pid)) {
                 others = others || (who && pid != who);
                 who = who ? who : pid;
             }
@@ -112,7 +112,7 @@ void store_log_readers(const struct store *st, char *ret, size_t cap)
         fclose(f);
     if (who)
         name_of(who, name, sizeof(name));
-    snprintf(ret, cap, "%s%s", name, others ? " and others" : "");
+    snprintf(ret, capacity, "%s%s", name, others ? " and others" : "");
 }
 
 /* ---- is the catalog still where it was, and a copy of it where it is not */
@@ -120,7 +120,7 @@ void store_log_readers(const struct store *st, char *ret, size_t cap)
 #define NAMES_MAX 100 /* of one second */
 
 /* 0, or as store_in_place. */
-static int named(const struct stat *open, const char *path)
+static int check_file_in_place(const struct stat *open, const char *path)
 {
     struct stat now;
 
@@ -134,7 +134,7 @@ static int named(const struct stat *open, const char *path)
 int store_in_place(const struct store *st, struct err *err)
 {
     char *log = NULL;
-    int rc = named(&st->file, st->path);
+    int rc = check_file_in_place(&st->file, st->path);
 
     if (rc == ERR_MISSING)
         return err_set(err, rc, "the catalog '%s' was deleted or moved while it was in use",
@@ -144,7 +144,7 @@ int store_in_place(const struct store *st, struct err *err)
                        st->path);
     if (asprintf(&log, "%s-wal", st->path) < 0)
         return 0;
-    if (named(&st->log, log))
+    if (check_file_in_place(&st->log, log))
         rc = err_set(err, ERR_CHANGED,
                      "the catalog's log '%s' was deleted or replaced while it was in use", log);
     free(log);
@@ -210,7 +210,8 @@ static void remove_log(const struct store *st)
 
     if (asprintf(&log, "%s-wal", st->path) < 0)
         return;
-    if (st->log.st_ino && named(&st->file, st->path) && named(&st->log, log) == 0)
+    if (st->log.st_ino && check_file_in_place(&st->file, st->path) &&
+        check_file_in_place(&st->log, log) == 0)
         unlink(log);
     free(log);
 }

@@ -16,7 +16,7 @@ int store_log_empty(struct store *st, struct err *err);
 int store_log_room(const struct store *st, uint64_t *ret, uint64_t *all, struct err *err);
 /* Who is in a transaction on the catalog, as far as the kernel tells, for people: "sqlite3 (pid
  * 123)", "sqlite3 (pid 123) and others", or "another program". Cut to cap bytes. */
-void store_log_readers(const struct store *st, char *ret, size_t cap);
+void store_log_readers(const struct store *st, char *ret, size_t capacity);
 
 /* ---- is the catalog still where it was, and a copy of it where it is not.
  *

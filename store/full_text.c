@@ -35,7 +35,7 @@ struct tokenizer {
     Fts5Tokenizer *own;
 };
 
-static int create(void *context, const char **arguments, int n, Fts5Tokenizer **ret)
+static int create_tokenizer(void *context, const char **arguments, int n, Fts5Tokenizer **ret)
 {
     struct tokenizer *t = malloc(sizeof(*t));
     const struct module *m = context;
@@ -74,8 +74,8 @@ static int on_other(void *arg, int flags, const char *word, int n, int from, int
     return o->token(o->arg, flags | FTS5_TOKEN_COLOCATED, word, n, from, to);
 }
 
-static int tokenize(Fts5Tokenizer *tokenizer, void *arg, int flags, const char *text, int n,
-                    token_fn token)
+static int tokenize_with_forms(Fts5Tokenizer *tokenizer, void *arg, int flags, const char *text,
+                               int n, token_fn token)
 {
     const struct tokenizer *t = (const struct tokenizer *)tokenizer;
     const char *end =
@@ -96,7 +96,7 @@ static int tokenize(Fts5Tokenizer *tokenizer, void *arg, int flags, const char *
 
 int full_text_register(struct store *st, struct err *err)
 {
-    fts5_tokenizer ours = {create, delete, tokenize};
+    fts5_tokenizer ours = {create_tokenizer, delete, tokenize_with_forms};
     struct module *m = malloc(sizeof(*m));
     fts5_api *api = NULL;
     int rc = m ? full_text_api(st, &api, err) : err_no_memory(err, NULL), made;
@@ -117,7 +117,7 @@ int full_text_register(struct store *st, struct err *err)
 /* ---- the full-text index over the segments that are current */
 
 /* Segments above this number are of the transaction, and not indexed yet. */
-static int64_t indexed(const struct store *st)
+static int64_t get_last_indexed_segment(const struct store *st)
 {
     return st->before_commit ? st->indexed : INT64_MAX;
 }
@@ -130,14 +130,14 @@ static int64_t indexed(const struct store *st)
 
 int text_index_take(struct store *st, int64_t segment_id, struct err *err)
 {
-    return segment_id > indexed(st)
+    return segment_id > get_last_indexed_segment(st)
                ? 0
                : db_run(st, err, TAKE "WHERE segment_id = ? AND " IS_CURRENT, "i", segment_id);
 }
 
 int text_index_put(struct store *st, int64_t segment_id, struct err *err)
 {
-    return segment_id > indexed(st)
+    return segment_id > get_last_indexed_segment(st)
                ? 0
                : db_run(st, err, PUT "WHERE segment_id = ? AND " IS_CURRENT, "i", segment_id);
 }
@@ -145,7 +145,7 @@ int text_index_put(struct store *st, int64_t segment_id, struct err *err)
 int text_index_take_task(struct store *st, int64_t task_id, struct err *err)
 {
     return db_run(st, err, TAKE "WHERE task_id = ? AND segment_id <= ? AND " IS_CURRENT, "ii",
-                  task_id, indexed(st));
+                  task_id, get_last_indexed_segment(st));
 }
 
 int text_index_current(struct store *st, int64_t task_id, bool current, struct err *err)
@@ -153,7 +153,7 @@ int text_index_current(struct store *st, int64_t task_id, bool current, struct e
     return db_run(st, err,
                   current ? PUT "WHERE task_id = ? AND segment_id <= ?"
                           : TAKE "WHERE task_id = ? AND segment_id <= ?",
-                  "ii", task_id, indexed(st));
+                  "ii", task_id, get_last_indexed_segment(st));
 }
 
 /* Without a join: SQLite would read all tasks for a Bloom filter of it. */

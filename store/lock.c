@@ -83,7 +83,7 @@ static char *resolve_new(const char *catalog, const char *path, struct err *err)
 }
 
 /* realpath() of a file that need not exist, in a directory that must. NULL: err says why. */
-static char *resolve(const char *catalog, struct err *err)
+static char *resolve_catalog_path(const char *catalog, struct err *err)
 {
     char *path = strdup(catalog), *real = NULL, *next;
 
@@ -103,7 +103,7 @@ static char *resolve(const char *catalog, struct err *err)
     return real;
 }
 
-static char *sibling(const char *catalog, const char *suffix, struct err *err)
+static char *make_sibling_path(const char *catalog, const char *suffix, struct err *err)
 {
     char *real, *out = NULL;
 
@@ -111,7 +111,7 @@ static char *sibling(const char *catalog, const char *suffix, struct err *err)
         err_set(err, ERR_USAGE, "catalog: its name is empty");
         return NULL;
     }
-    real = resolve(catalog, err);
+    real = resolve_catalog_path(catalog, err);
     if (real && asprintf(&out, "%s%s", real, suffix) < 0) {
         out = NULL;
         err_no_memory(err, "catalog");
@@ -122,7 +122,7 @@ static char *sibling(const char *catalog, const char *suffix, struct err *err)
 
 int catalog_sibling(const char *catalog, const char *suffix, char **ret, struct err *err)
 {
-    char *path = sibling(catalog, suffix, err);
+    char *path = make_sibling_path(catalog, suffix, err);
 
     if (!path)
         return err->code;
@@ -193,7 +193,7 @@ static bool is_ours(int fd)
 }
 
 /* What stands behind `key` at the beginning of a line, copied up to the line's end. */
-static bool field(const char *text, const char *key, char *ret, size_t cap)
+static bool read_lock_field(const char *text, const char *key, char *ret, size_t capacity)
 {
     const char *at = strstr(text, key);
     size_t n;
@@ -202,7 +202,7 @@ static bool field(const char *text, const char *key, char *ret, size_t cap)
         return false;
     at += strlen(key);
     n = strcspn(at, "\n");
-    if (!n || n >= cap)
+    if (!n || n >= capacity)
         return false;
     memcpy(ret, at, n);
     ret[n] = 0;
@@ -211,34 +211,34 @@ static bool field(const char *text, const char *key, char *ret, size_t cap)
 
 /* "Mon 30 Nov, 07:37" in the zone of $TZ or the machine, as `report` has it; what is no time of
  * clock_iso8601's stays as it is. */
-static void say_day(const char *iso8601, char *ret, size_t cap)
+static void say_day(const char *iso8601, char *ret, size_t capacity)
 {
     struct tm utc = {0}, here;
     const char *end = strptime(iso8601, "%Y-%m-%dT%H:%M:%S", &utc);
     const time_t s = timegm(&utc);
 
     if (!end || (*end != '.' && *end != 'Z') || !localtime_r(&s, &here) ||
-        strftime(ret, cap, "%a %d %b, %H:%M", &here) == 0)
-        snprintf(ret, cap, "%s", iso8601);
+        strftime(ret, capacity, "%a %d %b, %H:%M", &here) == 0)
+        snprintf(ret, capacity, "%s", iso8601);
 }
 
 /* "`nightshift run` (pid 123, since ...)" from the lock file's lines. */
-static void describe(int fd, char *ret, size_t cap)
+static void describe_lock_holder(int fd, char *ret, size_t capacity)
 {
     char text[HOLDER_MAX], pid[24], purpose[64], since[32], day[40], safe[300], *shown;
     ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
 
     text[n > 0 ? n : 0] = 0;
-    if (!field(text, "pid ", pid, sizeof(pid)) ||
-        !field(text, "purpose ", purpose, sizeof(purpose)) ||
-        !field(text, "since ", since, sizeof(since))) {
-        snprintf(ret, cap, "another process");
+    if (!read_lock_field(text, "pid ", pid, sizeof(pid)) ||
+        !read_lock_field(text, "purpose ", purpose, sizeof(purpose)) ||
+        !read_lock_field(text, "since ", since, sizeof(since))) {
+        snprintf(ret, capacity, "another process");
         return;
     }
     say_day(since, day, sizeof(day));
     snprintf(safe, sizeof(safe), "`nightshift %s` (pid %s, since %s)", purpose, pid, day);
     shown = utf8_display(safe, strlen(safe));
-    utf8_copy(ret, cap, shown ? shown : "another process");
+    utf8_copy(ret, capacity, shown ? shown : "another process");
     free(shown);
 }
 
@@ -250,7 +250,7 @@ static bool holder_is_gone(int fd)
     long id;
 
     text[n > 0 ? n : 0] = 0;
-    if (!field(text, "pid ", pid, sizeof(pid)))
+    if (!read_lock_field(text, "pid ", pid, sizeof(pid)))
         return false;
     id = strtol(pid, NULL, 10);
     return id > 0 && id <= INT_MAX && kill((pid_t)id, 0) != 0 && errno == ESRCH;
@@ -264,7 +264,8 @@ static bool holder_is_run(int fd)
     ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
 
     text[n > 0 ? n : 0] = 0;
-    return field(text, "purpose ", purpose, sizeof(purpose)) && strcmp(purpose, "run") == 0;
+    return read_lock_field(text, "purpose ", purpose, sizeof(purpose)) &&
+           strcmp(purpose, "run") == 0;
 }
 
 /* For how long a run waits for whoever holds the lock. */
@@ -305,8 +306,8 @@ static void write_holder(int fd, const char *purpose)
         return;
 }
 
-static int take(const char *catalog, const char *purpose, bool waits, struct catalog_lock **ret,
-                struct err *err)
+static int acquire_lock(const char *catalog, const char *purpose, bool waits,
+                        struct catalog_lock **ret, struct err *err)
 {
     struct catalog_lock *lock = NULL;
     char *path, holder[160];
@@ -315,7 +316,7 @@ static int take(const char *catalog, const char *purpose, bool waits, struct cat
     rc = catalog_make_directory(catalog, err);
     if (rc < 0)
         return rc;
-    path = sibling(catalog, ".lock", err);
+    path = make_sibling_path(catalog, ".lock", err);
     if (!path)
         return err->code;
     fd = open_lock(catalog, path, O_RDWR | O_CREAT, err);
@@ -326,7 +327,7 @@ static int take(const char *catalog, const char *purpose, bool waits, struct cat
     why = take_whole(fd, waits);
     if (why != 0) {
         if (why == EAGAIN || why == EACCES) {
-            describe(fd, holder, sizeof(holder));
+            describe_lock_holder(fd, holder, sizeof(holder));
             rc = err_set(err, ERR_LOCKED,
                          "another %s holds this catalog: wait for it, stop it, or use another one",
                          strncmp(holder, "another ", 8) == 0 ? holder + 8 : holder);
@@ -362,13 +363,13 @@ out:
 int catalog_lock_take(const char *catalog, const char *purpose, struct catalog_lock **ret,
                       struct err *err)
 {
-    return take(catalog, purpose, false, ret, err);
+    return acquire_lock(catalog, purpose, false, ret, err);
 }
 
 int catalog_lock_inherit(const char *catalog, const char *purpose, struct catalog_lock **ret,
                          struct err *err)
 {
-    return take(catalog, purpose, true, ret, err);
+    return acquire_lock(catalog, purpose, true, ret, err);
 }
 
 void catalog_lock_release(struct catalog_lock *lock)
@@ -382,10 +383,10 @@ void catalog_lock_release(struct catalog_lock *lock)
     free(lock);
 }
 
-int catalog_lock_holder(const char *catalog, char *ret, size_t cap, struct err *err)
+int catalog_lock_holder(const char *catalog, char *ret, size_t capacity, struct err *err)
 {
     struct flock whole = whole_file();
-    char *path = sibling(catalog, ".lock", err);
+    char *path = make_sibling_path(catalog, ".lock", err);
     int rc = 0, fd;
 
     if (!path)
@@ -402,7 +403,7 @@ int catalog_lock_holder(const char *catalog, char *ret, size_t cap, struct err *
     else if (whole.l_type == F_UNLCK)
         rc = err_set(err, ERR_EMPTY, "nobody holds the catalog '%s'", catalog);
     else
-        describe(fd, ret, cap);
+        describe_lock_holder(fd, ret, capacity);
     close(fd);
 out:
     free(path);

@@ -33,6 +33,6 @@ int catalog_make_directory(const char *catalog, struct err *err);
 
 /* Who holds the lock, for people ("`nightshift run` (pid 123, since 2026-...)"), cut to cap bytes.
  * ERR_EMPTY: nobody. Takes nothing. */
-int catalog_lock_holder(const char *catalog, char *ret, size_t cap, struct err *err);
+int catalog_lock_holder(const char *catalog, char *ret, size_t capacity, struct err *err);
 
 #endif

@@ -60,7 +60,7 @@ int migrate_check(struct store *st, int *version, struct err *err)
     return 0;
 }
 
-static int apply(struct store *st, const struct migration *m, struct err *err)
+static int apply_migration(struct store *st, const struct migration *m, struct err *err)
 {
     char mark[96];
     int rc = db_exec(st, m->sql, err);
@@ -82,7 +82,7 @@ int migrate_apply(struct store *st, int version, struct err *err)
         rc = db_enter(st, err);
         if (rc < 0)
             return rc;
-        rc = db_leave(st, apply(st, m, err), err);
+        rc = db_leave(st, apply_migration(st, m, err), err);
         if (rc < 0)
             err_prefix(err, "'%s'", st->path);
     }

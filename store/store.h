@@ -136,7 +136,7 @@ struct store_task {
     uint32_t sources; /* that it hears by themselves; 0: one, or nobody knows yet */
     bool left_out;    /* it is known not to hear all of it */
     int priority;     /* enum store_priority */
-    int64_t turn;     /* store_turn of them */
+    int64_t position; /* store_position of them */
     /* The shards that are asked for, up to before `end`: 0 and 0 (all), but in a part of a catalog
      * (parting/parting.h). */
     uint32_t first, end;
@@ -145,14 +145,14 @@ void store_task_free(struct store_task *t);
 
 /* When its turn comes: the least first, those of a higher priority before all others, among equals
  * the lower id. Below 2^48 ids there is room for it. */
-static inline int64_t store_turn(int64_t task_id, int priority)
+static inline int64_t store_position(int64_t task_id, int priority)
 {
     return task_id - (int64_t)priority * (INT64_C(1) << 48);
 }
 
 /* Runnable tasks of a stage (pending, not paused, with a present place, retry time passed, waiting
- * neither for their source nor for being settled) with turn > after in the order of turns; at most
- * max; none while the whole catalog is paused. *n may be 0. ret[0..n) are the caller's. */
+ * neither for their source nor for being finalized) with turn > after in the order of turns; at
+ * most max; none while the whole catalog is paused. *n may be 0. ret[0..n) are the caller's. */
 int store_runnable(struct store *st, int64_t stage_id, int64_t after, int64_t now_ms,
                    struct store_task *ret, size_t max, size_t *n, struct err *err);
 /* The task of one recording under a stage, if it is runnable now as above; else *found is false. */
@@ -233,19 +233,19 @@ int store_shard_done(struct store *st, const struct store_shard_result *r, struc
 
 struct store_stage_row;
 
-/* ---------------------------------------------------------------------------- settling
+/* ---------------------------------------------------------------------------- finalizing
  *
- * A task of a stage that settles ("diarize") is not done with its last shard: it stays pending, is
- * not runnable any more, and is done with store_settled. */
+ * A task of a stage that finalizes ("diarize") is not done with its last shard: it stays pending,
+ * is not runnable any more, and is done with store_finalized. */
 
 /* Such tasks whose shards are all there, id > after, ascending, at most max; their files may be
  * absent. *n may be 0. ret[i].skip is empty. None while the catalog is paused or before their
  * retry's time. */
-int store_unsettled(struct store *st, int64_t stage_id, int64_t after, int64_t now_ms,
-                    struct store_task *ret, size_t max, size_t *n, struct err *err);
+int store_unfinalized(struct store *st, int64_t stage_id, int64_t after, int64_t now_ms,
+                      struct store_task *ret, size_t max, size_t *n, struct err *err);
 /* The stages that have such tasks, ascending id. Free each, then the array. */
-int store_stages_unsettled(struct store *st, int64_t now_ms, struct store_stage_row **ret,
-                           size_t *n, struct err *err);
+int store_stages_unfinalized(struct store *st, int64_t now_ms, struct store_stage_row **ret,
+                             size_t *n, struct err *err);
 /* Calls fn for each shard's voices, seq > after (-1: all), ascending. fn returning other than 0
  * ends it with that. ERR_INPUT: a shard's are damaged. */
 typedef int (*store_voices_fn)(void *arg, int64_t seq, const struct result_voices *v,
@@ -255,7 +255,7 @@ int store_voices_read(struct store *st, int64_t task_id, int64_t after, store_vo
 
 /* Speakers (labels SPEAKER_00 ...) and turns of a task; gives the recording's segments and words
  * their speakers, drops the shards' voices, and the task is done: one commit. A task that is not
- * (any more) to be settled is left as it is. ERR_INPUT: impossible values.
+ * (any more) to be finalized is left as it is. ERR_INPUT: impossible values.
  * Names that people gave to speakers of the recording's former diarization are carried over by the
  * time that turns share (store/results/naming.h).
  *
@@ -263,13 +263,13 @@ int store_voices_read(struct store *st, int64_t task_id, int64_t after, store_vo
  * of a turn nearby (store/reading/overlap.h); where the words have others speak, the segment is
  * parted. Of several diarizations of a recording the current one counts.
  * Shards of a transcription that come later get theirs as they come. */
-int store_settled(struct store *st, int64_t task_id, const struct result_people *people,
-                  struct err *err);
-/* The same of what a part settled, with all of its shards. A task that was cancelled here is done,
- * too, as a transcription of which nothing is left to do: the shards come without voices, and who
- * retries could not settle them again. */
-int store_settled_there(struct store *st, int64_t task_id, const struct result_people *people,
-                        struct err *err);
+int store_finalized(struct store *st, int64_t task_id, const struct result_people *people,
+                    struct err *err);
+/* The same of what a part finalized, with all of its shards. A task that was cancelled here is
+ * done, too, as a transcription of which nothing is left to do: the shards come without voices, and
+ * who retries could not finalize them again. */
+int store_finalized_there(struct store *st, int64_t task_id, const struct result_people *people,
+                          struct err *err);
 /* Makes what people read of a recording anew: of the first behind *media_id that has a
  * transcription. Writes what differs; *changed: something did, which is a fault of whoever wrote
  * the catalog. *media_id 0 then: there is none. ERR_INPUT: a result is damaged, of the recording
@@ -277,7 +277,7 @@ int store_settled_there(struct store *st, int64_t task_id, const struct result_p
 int store_publish_next(struct store *st, int64_t *media_id, bool *changed, struct err *err);
 /* Indexes every text anew: whoever changed one by hand has left the index behind. */
 int store_index_texts(struct store *st, struct err *err);
-/* Drops what was heard for tasks that were cancelled before they were settled, shards and all, so
+/* Drops what was heard for tasks that were cancelled before they were finalized, shards and all, so
  * that who retries them has them heard again: one commit each. No run may have them in hand. */
 int store_drop_cancelled(struct store *st, struct err *err);
 
@@ -297,14 +297,14 @@ void store_passages_free(struct result_passage *p, size_t n);
  *
  * For a transcription with times of words: what another one of the same recording, model and hint
  * of a language has for shards [first, last], if it is done and has these parameters. Nothing where
- * there is none. ERR_INPUT: a result is impossible. Owned: store_told_free. */
-struct store_told {
-    struct result_told *shards;
+ * there is none. ERR_INPUT: a result is impossible. Owned: store_known_text_free. */
+struct store_known_text {
+    struct result_known_text *shards;
     uint32_t count;
 };
-int store_told(struct store *st, int64_t task_id, const char *params, uint32_t first, uint32_t last,
-               struct store_told *ret, struct err *err);
-void store_told_free(struct store_told *t); /* a zeroed one is fine */
+int store_known_text(struct store *st, int64_t task_id, const char *params, uint32_t first,
+                     uint32_t last, struct store_known_text *ret, struct err *err);
+void store_known_text_free(struct store_known_text *t); /* a zeroed one is fine */
 
 struct store_media_info { /* the container's word */
     int64_t duration_ms;  /* -1: it has none. Does not replace what decoding has found */
@@ -394,7 +394,7 @@ struct store_totals {
     uint64_t vanished; /* places, also old names of what is there */
     struct store_archive archive;
     /* Every task is in exactly one of these. pending: runnable, now or after a retry's wait, or to
-     * be settled; absent: pending, but no place of its recording is present; paused: pending
+     * be finalized; absent: pending, but no place of its recording is present; paused: pending
      * and paused by itself; waiting: pending, for its source's task of the same recording, which is
      * not done (it may have failed). */
     uint64_t tasks_pending, tasks_done, tasks_failed, tasks_cancelled, tasks_paused, tasks_absent;
@@ -415,7 +415,7 @@ int store_totals(struct store *st, struct store_totals *ret, struct err *err);
 /* Does the whole catalog rest? */
 int store_is_paused(struct store *st, bool *ret, struct err *err);
 /* Is anything pending that is not paused, absent or waiting, now or after a retry's wait, or to be
- * settled? */
+ * finalized? */
 int store_is_pending(struct store *st, bool *ret, struct err *err);
 uint64_t store_archive_all(const struct store_archive *a); /* recordings; pure */
 /* Recordings of which every place has vanished. */

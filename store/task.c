@@ -18,7 +18,7 @@ void store_task_free(struct store_task *t)
 /* By the partial index, which holds runnable tasks alone: the rowid would walk over all that are
  * done. */
 #define RUNNABLE "t.state = 'pending' AND t.paused = 0 AND t.absent = 0 AND t.waits IS NULL "
-#define UNSETTLED "t.state = 'pending' AND t.paused = 0 AND t.waits = 'settling' "
+#define UNFINALIZED "t.state = 'pending' AND t.paused = 0 AND t.waits = 'settling' "
 #define DUE "(t.retry_at IS NULL OR t.retry_at <= "
 #define FIELDS(done)                                                                              \
     "SELECT t.task_id, t.media_id, t.stage_id, t.job_id, t.language, ifnull(t.shards_total, 0), " \
@@ -36,11 +36,11 @@ void store_task_free(struct store_task *t)
     FIELDS(done)                                                                                \
     "INDEXED BY " index " " PLACES "WHERE " condition "AND t.stage_id = ?1 AND " order " > ?2 " \
     "AND " DUE "?3) " NOT_PAUSED "ORDER BY " order " LIMIT ?4"
-/* store_turn, as the index has it. */
+/* store_position, as the index has it. */
 #define TURN "t.task_id - t.priority * 281474976710656"
 static const char sql_runnable[] = TASKS("t.shards_done", "task_runnable", RUNNABLE, TURN);
 /* Nobody is interested in which shards they have: all. */
-static const char sql_unsettled[] = TASKS("0", "task_unsettled", UNSETTLED, "t.task_id");
+static const char sql_unfinalized[] = TASKS("0", "task_unsettled", UNFINALIZED, "t.task_id");
 
 /* By the index of recording and stage. */
 static const char sql_runnable_of[] = FIELDS("t.shards_done") PLACES
@@ -74,7 +74,7 @@ static int task_row(sqlite3_stmt *stmt, struct store_task *t, uint32_t *done, st
                        (long long)t->task_id);
     t->priority = sqlite3_column_int(stmt, 17);
     t->left_out = sqlite3_column_int(stmt, 18);
-    t->turn = store_turn(t->task_id, t->priority);
+    t->position = store_position(t->task_id, t->priority);
     if (!t->language || !t->path || !t->member)
         return err_no_memory(err, "catalog");
     return 0;
@@ -208,10 +208,10 @@ bool store_priority_of(const char *name, int64_t *ret)
     return false;
 }
 
-int store_unsettled(struct store *st, int64_t stage_id, int64_t after, int64_t now_ms,
-                    struct store_task *ret, size_t max, size_t *n, struct err *err)
+int store_unfinalized(struct store *st, int64_t stage_id, int64_t after, int64_t now_ms,
+                      struct store_task *ret, size_t max, size_t *n, struct err *err)
 {
-    return tasks_of(st, sql_unsettled, stage_id, after, now_ms, ret, max, n, err);
+    return tasks_of(st, sql_unfinalized, stage_id, after, now_ms, ret, max, n, err);
 }
 
 /* ISO-8601 UTC back to milliseconds; only what clock_iso8601 writes. */
@@ -362,7 +362,7 @@ int store_event(struct store *st, const char *kind, int64_t media_id, const char
 }
 
 /* Whose first task's turn comes first; the lower stage among equals. */
-#define BY_TURN                                                             \
+#define BY_POSITION                                                         \
     "(SELECT t.priority FROM task t INDEXED BY task_runnable WHERE "        \
     "t.stage_id = s.stage_id AND " RUNNABLE "AND " DUE "?1) ORDER BY " TURN \
     " LIMIT 1) DESC, s.stage_id"
@@ -373,8 +373,8 @@ int store_event(struct store *st, const char *kind, int64_t media_id, const char
     "AND EXISTS (SELECT 1 FROM task t INDEXED BY " index                        \
     " WHERE t.stage_id = s.stage_id AND " condition "AND " DUE "?1)) "          \
     "ORDER BY " order
-static const char sql_stages_runnable[] = STAGES("task_runnable", RUNNABLE, BY_TURN);
-static const char sql_stages_unsettled[] = STAGES("task_unsettled", UNSETTLED, "s.stage_id");
+static const char sql_stages_runnable[] = STAGES("task_runnable", RUNNABLE, BY_POSITION);
+static const char sql_stages_unfinalized[] = STAGES("task_unsettled", UNFINALIZED, "s.stage_id");
 
 static int stages_of(struct store *st, const char *sql, int64_t now_ms,
                      struct store_stage_row **ret, size_t *n, struct err *err)
@@ -413,8 +413,8 @@ int store_stages_runnable(struct store *st, int64_t now_ms, struct store_stage_r
     return stages_of(st, sql_stages_runnable, now_ms, ret, n, err);
 }
 
-int store_stages_unsettled(struct store *st, int64_t now_ms, struct store_stage_row **ret,
-                           size_t *n, struct err *err)
+int store_stages_unfinalized(struct store *st, int64_t now_ms, struct store_stage_row **ret,
+                             size_t *n, struct err *err)
 {
-    return stages_of(st, sql_stages_unsettled, now_ms, ret, n, err);
+    return stages_of(st, sql_stages_unfinalized, now_ms, ret, n, err);
 }

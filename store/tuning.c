@@ -34,19 +34,19 @@ int store_tuning_get(struct store *st, const struct store_tuning_key *key, struc
     if (rc == 0)
         return err_set(err, ERR_EMPTY, "nothing is remembered of this device");
     *ret = tuning_of(stmt, 0);
-    ret->ways_bytes = (size_t)sqlite3_column_bytes(stmt, 6);
-    if (ret->ways_bytes) {
-        const void *ways = sqlite3_column_blob(stmt, 6);
+    ret->algorithms_bytes = (size_t)sqlite3_column_bytes(stmt, 6);
+    if (ret->algorithms_bytes) {
+        const void *algorithms = sqlite3_column_blob(stmt, 6);
 
-        ret->ways = malloc(ret->ways_bytes);
-        if (ret->ways && ways)
-            memcpy(ret->ways, ways, ret->ways_bytes);
+        ret->algorithms = malloc(ret->algorithms_bytes);
+        if (ret->algorithms && algorithms)
+            memcpy(ret->algorithms, algorithms, ret->algorithms_bytes);
         else
             rc = err_set(err, ERR_NOMEM, "out of memory for what is remembered of a device");
     }
     sqlite3_reset(stmt);
     if (rc < 0) {
-        free(ret->ways);
+        free(ret->algorithms);
         memset(ret, 0, sizeof(*ret));
         return rc;
     }
@@ -79,8 +79,8 @@ int store_tuning_note(struct store *st, const struct store_tuning_key *key,
                 "ways = iif(length(excluded.ways) > 0, excluded.ways, ways), at = excluded.at",
                 "tttttiidiiibt", key->device_id, key->driver, key->model_hash, key->precision,
                 key->decoding, (int64_t)t->slots, (int64_t)t->windows, t->rate,
-                (int64_t)t->predicted_bytes, (int64_t)t->peak_bytes, (int64_t)t->oom_count, t->ways,
-                t->ways_bytes, now);
+                (int64_t)t->predicted_bytes, (int64_t)t->peak_bytes, (int64_t)t->oom_count,
+                t->algorithms, t->algorithms_bytes, now);
     return db_leave(st, rc, err);
 }
 

@@ -28,8 +28,8 @@ struct store_tuning {
     uint32_t oom_count;       /* how often they had to be lowered */
     /* What the device has several ways for, as its backend put it (gpu/backend.h, recall); 0 bytes:
      * nothing. Whose it is, each function says. */
-    void *ways;
-    size_t ways_bytes;
+    void *algorithms;
+    size_t algorithms_bytes;
 };
 
 /* ERR_EMPTY: nothing is remembered. ret->ways is the caller's to free. */

@@ -11,7 +11,7 @@
 #include "tools/cli/did_you_mean.h"
 #include "tools/commands/commands.h"
 #include "workers/media/decoder.h"
-#include "workers/process/settle_main.h"
+#include "workers/process/finalize_main.h"
 #include "workers/process/worker.h"
 
 static void print_help(FILE *f)
@@ -50,7 +50,7 @@ static const struct option longs[] = {{"catalog", required_argument, NULL, 'c'},
                                       {0}};
 #define SHORTS "+:c:hV"
 
-static int unknown(const char *name)
+static int report_unknown_command(const char *name)
 {
     const char *names[COMMANDS_MAX];
     char sentence[DID_YOU_MEAN_LEN];
@@ -76,7 +76,7 @@ static int unknown_option(int found, const char *word)
     return EX_USAGE;
 }
 
-static int begin(struct cli *cli, const struct commands_entry *c, int argc, char **argv)
+static int start_command(struct cli *cli, const struct commands_entry *c, int argc, char **argv)
 {
     cli->command = c->command->name;
     return c->run(cli, argc, argv);
@@ -88,7 +88,7 @@ static int run_command(struct cli *cli, int argc, char **argv)
     char *ask[] = {NULL, (char *)"--help", NULL};
 
     if (c)
-        return begin(cli, c, argc, argv);
+        return start_command(cli, c, argc, argv);
     for (size_t i = 0; i < sizeof(helpers) / sizeof(helpers[0]); i++)
         if (strcmp(helpers[i].name, argv[0]) == 0) {
             cli->command = "enqueue";
@@ -97,17 +97,17 @@ static int run_command(struct cli *cli, int argc, char **argv)
     if (strcmp(argv[0], "help") == 0 && argc > 1) {
         c = commands_find(argv[1]);
         ask[0] = argv[1];
-        return c ? begin(cli, c, 2, ask) : unknown(argv[1]);
+        return c ? start_command(cli, c, 2, ask) : report_unknown_command(argv[1]);
     }
     if (strcmp(argv[0], "help") == 0) {
         print_help(stdout);
         return cli_flush(EX_OK);
     }
-    return unknown(argv[0]);
+    return report_unknown_command(argv[0]);
 }
 
 /* `nightshift complete [WORD]...`, hidden: what the last WORD may become (tools/cli/complete.h). */
-static int complete(int argc, char **argv)
+static int complete_command_line(int argc, char **argv)
 {
     struct complete c = {.word = argc > 1 ? argv[argc - 1] : "",
                          .before = argc > 2 ? argv[argc - 2] : ""};
@@ -120,7 +120,7 @@ static int complete(int argc, char **argv)
         continue;
     if (optind < argc && strcmp(argv[optind], "help") != 0) {
         command = commands_find(argv[optind]);
-        return command ? begin(&cli, command, 1, argv + optind) : EX_OK;
+        return command ? start_command(&cli, command, 1, argv + optind) : EX_OK;
     }
     if (!complete_options(&c, longs, NULL, NULL)) {
         for (command = commands; command->command; command++)
@@ -136,8 +136,11 @@ static const struct process {
     int (*main)(int argc, char **argv);
     bool computes;
 } processes[] = {
-    {"worker", worker_main, true}, {"settle", settler_main, true}, {"decoder", decoder_main, false},
-    {"probe", probe_main, false},  {"complete", complete, false},
+    {"worker", worker_main, true},
+    {"finalize", finalizer_main, true},
+    {"decoder", decoder_main, false},
+    {"probe", probe_main, false},
+    {"complete", complete_command_line, false},
 };
 
 static const struct process *process_of(const char *name)

@@ -40,7 +40,7 @@ static void put_word(const char *s, size_t n, bool begins)
 }
 
 /* The length of "`status --failures`," with what stands behind it; 0: no such thing begins here. */
-static size_t quoted(const char *s)
+static size_t measure_quoted(const char *s)
 {
     const char *end = *s == '`' ? strchr(s + 1, '`') : NULL;
 
@@ -71,9 +71,9 @@ static void put_text(const char *s)
     bool begins = true;
 
     for (size_t n; *s != 0; s += n, s += strspn(s, " ")) {
-        const bool last = s[n = quoted(s) ? quoted(s) : strcspn(s, " ")] == 0;
+        const bool last = s[n = measure_quoted(s) ? measure_quoted(s) : strcspn(s, " ")] == 0;
 
-        if (quoted(s)) {
+        if (measure_quoted(s)) {
             printf("%s", begins ? "" : "\n");
             put_quoted(s, n, last);
             begins = true;
@@ -161,7 +161,7 @@ static bool put_command_options(const char *words)
 #define SECTION ".Ss nightshift "
 
 /* Whether wanted is among the commands of a section: "retry | cancel [option ...]". */
-static bool among(const char *words, const char *wanted)
+static bool is_command_listed(const char *words, const char *wanted)
 {
     bool found = false, last = false;
 
@@ -277,7 +277,7 @@ static bool put_line_of(struct page *p, const char *line)
 
     if (strncmp(line, ".Dd ", 4) == 0)
         snprintf(p->date, sizeof(p->date), "%s", line);
-    if (p->at == BEFORE && title && among(words, p->command)) {
+    if (p->at == BEFORE && title && is_command_listed(words, p->command)) {
         put_head(p->date, p->command);
         p->at = TITLES;
     }
@@ -300,10 +300,10 @@ int main(int argc, char **argv)
 {
     struct page page = {.command = argc > 1 ? argv[1] : NULL};
     char *line = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     bool well = true;
 
-    while (well && getline(&line, &room, stdin) >= 0)
+    while (well && getline(&line, &capacity, stdin) >= 0)
         if (page.command)
             well = put_line_of(&page, line);
         else if (strcmp(line, COMMAND) != 0)

@@ -14,7 +14,7 @@ struct pair_set {
     struct pair_slot {
         uint64_t a, b;
     } * slots; /* owned: pair_set_free */
-    size_t cap, count;
+    size_t capacity, count;
 };
 
 /* b: not 0. 1: it was not there yet; 0: it was; ERR_NOMEM: the set is as it was. */

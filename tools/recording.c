@@ -11,7 +11,7 @@
 
 /* Lower case, and composed: file systems and keyboards write letters with marks in one way or the
  * other. NULL: no memory. */
-static char *fold(const char *s)
+static char *fold_name(const char *s)
 {
     struct codepoints as_is = {0}, lower = {0}, composed = {0};
     char *ret = NULL;
@@ -68,7 +68,7 @@ static int fit_typed(const struct looking *l, const char *name)
 /* In any form. */
 static int fit_folded(const struct looking *l, const char *name)
 {
-    char *folded = fold(name);
+    char *folded = fold_name(name);
     const char *last;
     int rank = 0;
 
@@ -87,7 +87,7 @@ static int fit_folded(const struct looking *l, const char *name)
 }
 
 /* A whole name before a part of one, and the name of a file before that of its folders. */
-static int fit(void *arg, const char *name)
+static int rank_name_fit(void *arg, const char *name)
 {
     struct looking *l = arg;
     const int rank = fit_typed(l, name);
@@ -96,7 +96,7 @@ static int fit(void *arg, const char *name)
     return rank > 0 || l->typed ? rank : fit_folded(l, name);
 }
 
-static int candidate(void *arg, const struct read_recording *r)
+static int print_candidate(void *arg, const struct read_recording *r)
 {
     (void)arg;
     fprintf(stderr, "  %lld  %s%s%s\n", (long long)r->media_id, r->path, r->member[0] ? "//" : "",
@@ -128,7 +128,7 @@ static int typed_make(const char *what, struct typed *ret, struct err *err)
         (t.shown = utf8_display(t.absolute, strlen(t.absolute))))
         t.looking.absolute = t.shown;
     t.looking.number = what[strspn(what, "0123456789")] == 0;
-    t.looking.folded = t.typed ? fold(t.typed) : NULL;
+    t.looking.folded = t.typed ? fold_name(t.typed) : NULL;
     *ret = t;
     return t.looking.folded ? 0 : err_set(err, ERR_NOMEM, "out of memory");
 }
@@ -139,7 +139,7 @@ int recording_find(struct store *st, const char *what, int64_t *ret, struct err 
     int rc = typed_make(what, &t, err);
 
     if (rc == 0)
-        rc = read_find(st, t.typed, fit, &t.looking, candidate, NULL, ret, err);
+        rc = read_find(st, t.typed, rank_name_fit, &t.looking, print_candidate, NULL, ret, err);
     typed_free(&t);
     return rc;
 }
@@ -158,7 +158,7 @@ static int on_place(void *arg, const struct read_other *place)
 
     if (f->looking) {
         buf_printf(&name, "%s%s%s", place->path, place->member[0] ? "//" : "", place->member);
-        rank = buf_cstr(&name) ? fit(f->looking, buf_cstr(&name)) : ERR_NOMEM;
+        rank = buf_cstr(&name) ? rank_name_fit(f->looking, buf_cstr(&name)) : ERR_NOMEM;
     }
     buf_free(&name);
     return rank < 0 ? rank : f->fn(f->arg, place, rank);

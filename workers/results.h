@@ -49,7 +49,7 @@ static inline bool result_account_holds(const struct result_account *a)
 }
 
 /* What another transcription has for a shard, which lacks nothing but the times of its words. */
-struct result_told {
+struct result_known_text {
     uint32_t seq;
     const char *language; /* "" when nobody spoke */
     float language_prob;
@@ -142,7 +142,7 @@ struct result_speaker {
     const float *values; /* [size], of length 1; NULL: the voice was never heard clearly enough */
 };
 
-/* Who speaks when in a recording, as it is settled. */
+/* Who speaks when in a recording, as it is finalized. */
 struct result_people {
     uint32_t size; /* values of a voice; 0: none has one */
     uint32_t speaker_count, turn_count;

@@ -38,7 +38,7 @@ _Static_assert(sizeof(struct head) == 88, "no padding");
 _Static_assert(sizeof(struct algorithm) == sizeof(struct plan_key) + sizeof(cublasLtMatmulAlgo_t),
                "no padding");
 
-static struct algorithm *find(const struct cuda *home, const struct plan_key *key)
+static struct algorithm *find_cached_algorithm(const struct cuda *home, const struct plan_key *key)
 {
     for (size_t i = 0; i < home->algorithm_count; i++)
         if (memcmp(&home->algorithms[i].key, key, sizeof(*key)) == 0)
@@ -47,10 +47,10 @@ static struct algorithm *find(const struct cuda *home, const struct plan_key *ke
 }
 
 /* It is no loss where there is no memory for it. */
-static void remember(struct cuda *home, const struct plan_key *key,
-                     const cublasLtMatmulAlgo_t *algo)
+static void cache_algorithm(struct cuda *home, const struct plan_key *key,
+                            const cublasLtMatmulAlgo_t *algo)
 {
-    struct algorithm *a = find(home, key), *more;
+    struct algorithm *a = find_cached_algorithm(home, key), *more;
 
     if (!a && home->algorithm_count < REMEMBERED_MAX) {
         more = realloc(home->algorithms, (home->algorithm_count + 1) * sizeof(*more));
@@ -63,7 +63,7 @@ static void remember(struct cuda *home, const struct plan_key *key,
         *a = (struct algorithm){*key, *algo};
 }
 
-static void forget(struct cuda *home, struct algorithm *a)
+static void evict_algorithm(struct cuda *home, struct algorithm *a)
 {
     *a = home->algorithms[--home->algorithm_count];
 }
@@ -87,7 +87,8 @@ void algorithms_free(struct cuda *c)
 
 /* Whether cuBLASLt takes it for this product and the workspace that there is. Of alignments the
  * library's check knows nothing: no algorithm wants more than 16 bytes. */
-static bool fits(struct cuda *c, const struct plan *plan, const cublasLtMatmulAlgo_t *algo)
+static bool is_algorithm_usable(struct cuda *c, const struct plan *plan,
+                                const cublasLtMatmulAlgo_t *algo)
 {
     const struct plan_key *k = &plan->key;
     cublasLtMatmulHeuristicResult_t r;
@@ -104,12 +105,12 @@ static bool fits(struct cuda *c, const struct plan *plan, const cublasLtMatmulAl
 
 bool algorithms_find(struct cuda *c, struct plan *plan)
 {
-    struct algorithm *a = c->deterministic ? NULL : find(c->home, &plan->key);
+    struct algorithm *a = c->deterministic ? NULL : find_cached_algorithm(c->home, &plan->key);
 
     if (!a)
         return false;
-    if (!fits(c, plan, &a->algo)) {
-        forget(c->home, a);
+    if (!is_algorithm_usable(c, plan, &a->algo)) {
+        evict_algorithm(c->home, a);
         return false;
     }
     plan->algo = a->algo;
@@ -213,7 +214,7 @@ cublasStatus_t algorithms_choose(struct cuda *c, const struct product *p, struct
     if (best < 0)
         return CUBLAS_STATUS_NOT_SUPPORTED;
     plan->algo = found[best];
-    remember(c->home, &plan->key, &plan->algo);
+    cache_algorithm(c->home, &plan->key, &plan->algo);
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -282,7 +283,7 @@ int cuda_learn(struct backend *be, const void *data, size_t bytes, struct err *e
                        h.count);
     for (uint32_t i = 0; i < h.count; i++) {
         memcpy(&a, (const char *)data + sizeof(h) + i * sizeof(a), sizeof(a));
-        remember(home, &a.key, &a.algo);
+        cache_algorithm(home, &a.key, &a.algo);
     }
     return 0;
 }

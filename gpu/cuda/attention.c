@@ -7,14 +7,14 @@
 
 #include "gpu/cuda/kernels.h"
 
-static bool fits(struct tensor t, struct tensor like, uint32_t windows)
+static bool has_attention_shape(struct tensor t, struct tensor like, uint32_t windows)
 {
     return t.data && t.type == like.type && t.rows == like.rows && t.cols == like.cols &&
            t.stride >= t.cols && t.cols > 0 && t.cols % CUDA_HEAD == 0 && t.rows > 0 &&
            t.rows % windows == 0 && t.rows / windows <= BACKEND_MAX_KEYS;
 }
 
-static void *element(struct tensor t, int64_t row, int64_t col)
+static void *locate_element(struct tensor t, int64_t row, int64_t col)
 {
     return (char *)t.data + (size_t)(row * t.stride + col) * dtype_size(t.type);
 }
@@ -29,7 +29,7 @@ struct job {
     void *scores;
 };
 
-static int scores(struct cuda *c, const struct job *j, struct err *err)
+static int compute_scores(struct cuda *c, const struct job *j, struct err *err)
 {
     const struct product p = {
         .type = cuda_type(j->q.type),
@@ -45,8 +45,8 @@ static int scores(struct cuda *c, const struct job *j, struct err *err)
         .w_step = CUDA_HEAD,
         .y_step = j->n * j->stride,
         .epilogue = EPILOGUE_NONE,
-        .x = element(j->q, j->row, j->head * CUDA_HEAD),
-        .w = element(j->k, j->row, j->head * CUDA_HEAD),
+        .x = locate_element(j->q, j->row, j->head * CUDA_HEAD),
+        .w = locate_element(j->k, j->row, j->head * CUDA_HEAD),
         .y = j->scores,
         .alpha = 1.0f,
     };
@@ -55,7 +55,7 @@ static int scores(struct cuda *c, const struct job *j, struct err *err)
 }
 
 /* `stride` is that of the weights, in elements of the values' type. */
-static int weigh(struct cuda *c, const struct job *j, int64_t stride, struct err *err)
+static int weigh_values(struct cuda *c, const struct job *j, int64_t stride, struct err *err)
 {
     const struct product p = {
         .type = cuda_type(j->v.type),
@@ -73,29 +73,29 @@ static int weigh(struct cuda *c, const struct job *j, int64_t stride, struct err
         .y_step = CUDA_HEAD,
         .epilogue = EPILOGUE_NONE,
         .x = j->scores,
-        .w = element(j->v, j->row, j->head * CUDA_HEAD),
-        .y = element(j->out, j->row, j->head * CUDA_HEAD),
+        .w = locate_element(j->v, j->row, j->head * CUDA_HEAD),
+        .y = locate_element(j->out, j->row, j->head * CUDA_HEAD),
         .alpha = 1.0f,
     };
 
     return cuda_product(c, &p, "weighing values", err);
 }
 
-static int run(struct cuda *c, const struct job *j, struct err *err)
+static int attend_head_group(struct cuda *c, const struct job *j, struct err *err)
 {
     int64_t ratio = (int64_t)(sizeof(float) / dtype_size(j->v.type));
     struct tensor s = {DTYPE_F32, j->heads * j->n, j->n, j->stride, j->scores, NULL};
     struct tensor w = {j->v.type, j->heads * j->n, j->n, j->stride * ratio, j->scores, NULL};
     int rc;
 
-    rc = scores(c, j, err);
+    rc = compute_scores(c, j, err);
     if (rc == 0)
         rc = cuda_status(err, k_softmax(c->work, s, 0.125f, w), "softmax");
-    return rc == 0 ? weigh(c, j, w.stride, err) : rc;
+    return rc == 0 ? weigh_values(c, j, w.stride, err) : rc;
 }
 
-static int unfused(struct cuda *c, uint32_t windows, struct tensor q, struct tensor k,
-                   struct tensor v, struct tensor out, struct err *err)
+static int attend_unfused(struct cuda *c, uint32_t windows, struct tensor q, struct tensor k,
+                          struct tensor v, struct tensor out, struct err *err)
 {
     int64_t heads = q.cols / CUDA_HEAD, n = q.rows / windows;
     int64_t stride = (n + 7) / 8 * 8; /* rows begin at multiples of 16 bytes, also as halves */
@@ -111,7 +111,7 @@ static int unfused(struct cuda *c, uint32_t windows, struct tensor q, struct ten
             j.row = w * n;
             j.head = h;
             j.heads = heads - h < step ? heads - h : step;
-            rc = run(c, &j, err);
+            rc = attend_head_group(c, &j, err);
         }
     }
     return rc;
@@ -119,17 +119,17 @@ static int unfused(struct cuda *c, uint32_t windows, struct tensor q, struct ten
 
 static struct tensor window_of(struct tensor t, uint32_t windows, uint32_t w)
 {
-    t.data = element(t, w * (t.rows / windows), 0);
+    t.data = locate_element(t, w * (t.rows / windows), 0);
     t.rows /= windows;
     return t;
 }
 
-static int attend(struct cuda *c, uint32_t windows, struct tensor q, struct tensor k,
-                  struct tensor v, struct tensor out, struct err *err)
+static int compute_attention(struct cuda *c, uint32_t windows, struct tensor q, struct tensor k,
+                             struct tensor v, struct tensor out, struct err *err)
 {
     int rc = cuda_sdpa(c, windows, q, k, v, out, err);
 
-    return rc == ERR_EMPTY ? unfused(c, windows, q, k, v, out, err) : rc;
+    return rc == ERR_EMPTY ? attend_unfused(c, windows, q, k, v, out, err) : rc;
 }
 
 int cuda_attention(struct backend *be, uint32_t windows, struct tensor q, struct tensor k,
@@ -138,13 +138,13 @@ int cuda_attention(struct backend *be, uint32_t windows, struct tensor q, struct
     struct cuda *c = cuda_enter(be);
     int rc = 0;
 
-    if (windows < 1 || !fits(q, q, windows) || !fits(k, q, windows) || !fits(v, q, windows) ||
-        !fits(out, q, windows))
+    if (windows < 1 || !has_attention_shape(q, q, windows) || !has_attention_shape(k, q, windows) ||
+        !has_attention_shape(v, q, windows) || !has_attention_shape(out, q, windows))
         return cuda_shape(err, "attention");
     if (!c->deterministic)
-        return attend(c, windows, q, k, v, out, err);
+        return compute_attention(c, windows, q, k, v, out, err);
     for (uint32_t w = 0; w < windows && rc == 0; w++)
-        rc = attend(c, 1, window_of(q, windows, w), window_of(k, windows, w),
-                    window_of(v, windows, w), window_of(out, windows, w), err);
+        rc = compute_attention(c, 1, window_of(q, windows, w), window_of(k, windows, w),
+                               window_of(v, windows, w), window_of(out, windows, w), err);
     return rc;
 }

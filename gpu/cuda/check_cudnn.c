@@ -100,7 +100,7 @@ static int version_in_name(const char *file)
 }
 
 /* The part's own comparison with the graph part: 1 alike, 0 not, -1 it has none. */
-static int compares(void *handle, const char *part)
+static int compare_part_version(void *handle, const char *part)
 {
     static const char *const checks[][2] = {{"graph", "cudnnGraphVersionCheck"},
                                             {"ops", "cudnnOpsVersionCheck"},
@@ -163,7 +163,7 @@ static void check_part(struct check *c, const struct lib_part *part)
         say_mismatch(c, part, file, version);
         return;
     }
-    alike = c->libs.cudnn.handle && handle ? compares(handle, part->name) : -1;
+    alike = c->libs.cudnn.handle && handle ? compare_part_version(handle, part->name) : -1;
     if (alike == 0) {
         say_mismatch(c, part, file, version == c->libs.cudnn.version ? 0 : version);
         return;
@@ -221,7 +221,7 @@ static void add_pattern(struct copies *s, const char *pattern)
 }
 
 /* Whether somebody has chosen this cuDNN: by LIBS_DIRECTORY, or by putting it beside the module. */
-static bool chosen(const char *file)
+static bool is_cudnn_user_chosen(const char *file)
 {
     static const char anchor;
     const char *slash = strrchr(file, '/'), *own;
@@ -246,7 +246,7 @@ static void check_copies(struct check *c)
     struct copies s = {.n = 0};
     char todo[700];
 
-    if (chosen(c->libs.cudnn.file))
+    if (is_cudnn_user_chosen(c->libs.cudnn.file))
         return;
     add_copy(&s, c->libs.cudnn.file);
     add_path(&s, getenv("LD_LIBRARY_PATH"));

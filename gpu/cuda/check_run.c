@@ -35,21 +35,21 @@ static void sums_add(struct sums *s, double got, double want)
 static double sums_share(const struct sums *s) { return s->worst / fmax(s->high, 1e-30); }
 
 /* Whole eighths between -1 and 1: every precision holds them exactly, and their products. */
-static float value(uint32_t i, uint32_t seed)
+static float make_test_value(uint32_t i, uint32_t seed)
 {
     uint32_t h = (i + 1) * 2654435761u ^ seed * 40503u;
 
     return (float)((int)((h >> 13) % 17u) - 8) / 8.0f;
 }
 
-static void fill(float *x, size_t n, uint32_t seed)
+static void fill_test_values(float *x, size_t n, uint32_t seed)
 {
     for (size_t i = 0; i < n; i++)
-        x[i] = value((uint32_t)i, seed);
+        x[i] = make_test_value((uint32_t)i, seed);
 }
 
-static int upload(struct backend *be, enum dtype type, int64_t rows, int64_t cols, const float *x,
-                  struct tensor *ret, struct err *err)
+static int upload_tensor(struct backend *be, enum dtype type, int64_t rows, int64_t cols,
+                         const float *x, struct tensor *ret, struct err *err)
 {
     void *p = NULL;
     int rc = be->ops->alloc(be, (size_t)(rows * cols) * dtype_size(type), &p, err);
@@ -62,8 +62,8 @@ static int upload(struct backend *be, enum dtype type, int64_t rows, int64_t col
 
 /* Says how the operation went. rc: what it returned, with err. Returns rc when the device cannot be
  * used any more. */
-static int say(struct check *c, const char *label, const char *name, const char *what, int rc,
-               const struct err *err, double share, double allowed)
+static int report_operation(struct check *c, const char *label, const char *name, const char *what,
+                            int rc, const struct err *err, double share, double allowed)
 {
     if (rc == ERR_VRAM)
         check_say(c, CHECK_WARNING, name, "memory for a small operation",
@@ -91,7 +91,8 @@ static double product_allowed(enum precision p)
     return p == PRECISION_INT8 ? 0.02 : p == PRECISION_FP8 ? 0.05 : 1e-6;
 }
 
-static int product(struct backend *be, enum precision p, double *share, struct err *err)
+static int measure_product_error(struct backend *be, enum precision p, double *share,
+                                 struct err *err)
 {
     float *x = malloc(sizeof(float) * (ROWS * IN + OUT * IN + ROWS * OUT));
     float *w = x + ROWS * IN, *y = w + OUT * IN, bias[OUT];
@@ -102,14 +103,14 @@ static int product(struct backend *be, enum precision p, double *share, struct e
 
     if (!x)
         return err_set(err, ERR_NOMEM, "out of memory for a check");
-    fill(x, ROWS * IN, 1);
-    fill(w, OUT * IN, 2);
-    fill(bias, OUT, 3);
+    fill_test_values(x, ROWS * IN, 1);
+    fill_test_values(w, OUT * IN, 2);
+    fill_test_values(bias, OUT, 3);
     rc = be->ops->linear_new(be, p, LINEAR_WIDE, ROWS, OUT, IN, w, bias, &l, err);
     if (rc == 0)
-        rc = upload(be, precision_type(p), ROWS, IN, x, &tx, err);
+        rc = upload_tensor(be, precision_type(p), ROWS, IN, x, &tx, err);
     if (rc == 0)
-        rc = upload(be, DTYPE_F32, ROWS, OUT, NULL, &ty, err);
+        rc = upload_tensor(be, DTYPE_F32, ROWS, OUT, NULL, &ty, err);
     if (rc == 0)
         rc = be->ops->linear(be, l, tx, EPILOGUE_NONE, ty, err);
     if (rc == 0)
@@ -147,9 +148,9 @@ static int check_products(struct check *c, struct backend *be, const char *label
         if (!(be->info.have & 1u << p))
             continue;
         snprintf(what, sizeof(what), "a product in %s", name);
-        result = product(be, (enum precision)p, &share, &err);
-        rc = say(c, label, "products", what, result, &err, share,
-                 product_allowed((enum precision)p));
+        result = measure_product_error(be, (enum precision)p, &share, &err);
+        rc = report_operation(c, label, "products", what, result, &err, share,
+                              product_allowed((enum precision)p));
         if (result == 0)
             snprintf(done + strlen(done), sizeof(done) - strlen(done), "%s%s", done[0] ? ", " : "",
                      name);
@@ -162,21 +163,21 @@ static int check_products(struct check *c, struct backend *be, const char *label
 
 /* ------------------------------------------------------------------------------- our kernels */
 
-static int norm(struct backend *be, double *share, struct err *err)
+static int measure_norm_error(struct backend *be, double *share, struct err *err)
 {
     float x[4 * IN], g[IN], b[IN], y[4 * IN];
     struct tensor tx = {0}, tg = {0}, tb = {0};
     struct sums sums = {0};
     int rc;
 
-    fill(x, 4 * IN, 5);
-    fill(g, IN, 6);
-    fill(b, IN, 7);
-    rc = upload(be, DTYPE_F32, 4, IN, x, &tx, err);
+    fill_test_values(x, 4 * IN, 5);
+    fill_test_values(g, IN, 6);
+    fill_test_values(b, IN, 7);
+    rc = upload_tensor(be, DTYPE_F32, 4, IN, x, &tx, err);
     if (rc == 0)
-        rc = upload(be, DTYPE_F32, 1, IN, g, &tg, err);
+        rc = upload_tensor(be, DTYPE_F32, 1, IN, g, &tg, err);
     if (rc == 0)
-        rc = upload(be, DTYPE_F32, 1, IN, b, &tb, err);
+        rc = upload_tensor(be, DTYPE_F32, 1, IN, b, &tb, err);
     if (rc == 0)
         rc = be->ops->layer_norm(be, tx, tg, tb, 1e-5f, tx, err);
     if (rc == 0)
@@ -204,8 +205,8 @@ static int check_kernels(struct check *c, struct backend *be, const char *label)
 {
     struct err err = {0};
     double share = 0.0;
-    int rc = norm(be, &share, &err),
-        lost = say(c, label, "kernels", "a layer norm", rc, &err, share, 1e-5);
+    int rc = measure_norm_error(be, &share, &err),
+        lost = report_operation(c, label, "kernels", "a layer norm", rc, &err, share, 1e-5);
 
     if (rc == 0 && share <= 1e-5)
         check_say(c, CHECK_WELL, "kernels", "", "", "%s: the module's own run on %s", label,
@@ -244,7 +245,7 @@ static void attend_row(struct attend *a, size_t r, size_t h, struct sums *sums)
 }
 
 /* fused: cuDNN's, else whichever the operation takes for float32. */
-static int attention(struct cuda *device, bool fused, double *share, struct err *err)
+static int measure_attention_error(struct cuda *device, bool fused, double *share, struct err *err)
 {
     struct backend *be = &device->base;
     enum dtype type = fused ? DTYPE_F16 : DTYPE_F32;
@@ -255,16 +256,16 @@ static int attention(struct cuda *device, bool fused, double *share, struct err 
 
     if (!a)
         return err_set(err, ERR_NOMEM, "out of memory for a check");
-    fill(a->q, KEYS * WIDTH, 8);
-    fill(a->k, KEYS * WIDTH, 9);
-    fill(a->v, KEYS * WIDTH, 10);
-    rc = upload(be, type, KEYS, WIDTH, a->q, &q, err);
+    fill_test_values(a->q, KEYS * WIDTH, 8);
+    fill_test_values(a->k, KEYS * WIDTH, 9);
+    fill_test_values(a->v, KEYS * WIDTH, 10);
+    rc = upload_tensor(be, type, KEYS, WIDTH, a->q, &q, err);
     if (rc == 0)
-        rc = upload(be, type, KEYS, WIDTH, a->k, &k, err);
+        rc = upload_tensor(be, type, KEYS, WIDTH, a->k, &k, err);
     if (rc == 0)
-        rc = upload(be, type, KEYS, WIDTH, a->v, &v, err);
+        rc = upload_tensor(be, type, KEYS, WIDTH, a->v, &v, err);
     if (rc == 0)
-        rc = upload(be, type, KEYS, WIDTH, NULL, &out, err);
+        rc = upload_tensor(be, type, KEYS, WIDTH, NULL, &out, err);
     if (rc == 0)
         rc = fused ? cuda_sdpa(device, 1, q, k, v, out, err)
                    : be->ops->attention(be, 1, q, k, v, out, err);
@@ -286,12 +287,12 @@ static int check_attention(struct check *c, struct cuda *device, const char *lab
 {
     struct err err = {0};
     double plain = 0.0, fused = 0.0;
-    int rc = attention(device, false, &plain, &err), lost;
+    int rc = measure_attention_error(device, false, &plain, &err), lost;
 
-    lost = say(c, label, "attention", "attention in float32", rc, &err, plain, 1e-5);
+    lost = report_operation(c, label, "attention", "attention in float32", rc, &err, plain, 1e-5);
     if (lost != 0 || rc != 0 || plain > 1e-5)
         return lost;
-    rc = attention(device, true, &fused, &err);
+    rc = measure_attention_error(device, true, &fused, &err);
     if (rc == ERR_EMPTY) {
         check_say(c, CHECK_WARNING, "attention",
                   device->dnn ? "a cuDNN that has the fused attention for this device"
@@ -302,7 +303,8 @@ static int check_attention(struct check *c, struct cuda *device, const char *lab
         return 0;
     }
     /* Values and result have 11 bits; the weights within are rounded to them too. */
-    lost = say(c, label, "attention", "fused attention in fp16", rc, &err, fused, 5e-3);
+    lost =
+        report_operation(c, label, "attention", "fused attention in fp16", rc, &err, fused, 5e-3);
     if (rc == 0 && fused <= 5e-3)
         check_say(c, CHECK_WELL, "attention", "", "", "%s: fused (cuDNN) and by products agree",
                   label);

@@ -159,7 +159,7 @@ static int open_libraries(struct cuda *c, struct err *err)
     return cuda_dnn_open(c, err);
 }
 
-static void describe(struct cuda *c, const struct cuda_device *d)
+static void fill_backend_info(struct cuda *c, const struct cuda_device *d)
 {
     struct backend_info *info = &c->base.info;
 
@@ -212,7 +212,7 @@ int cuda_open(const char *device, const struct cuda_options *options, struct bac
         cuda_close(&c->base);
         return err_prefix(err, "%s", d.name);
     }
-    describe(c, &d);
+    fill_backend_info(c, &d);
     *ret = &c->base;
     return 0;
 }

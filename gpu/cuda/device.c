@@ -81,13 +81,14 @@ static int no_start(cudaError_t status, struct err *err)
     }
 }
 
-static void format_uuid(const cudaUUID_t *uuid, char *ret, size_t cap)
+static void format_uuid(const cudaUUID_t *uuid, char *ret, size_t capacity)
 {
     const unsigned char *b = (const unsigned char *)uuid->bytes;
 
-    snprintf(ret, cap, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
-             b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13],
-             b[14], b[15]);
+    snprintf(ret, capacity,
+             "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1],
+             b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14],
+             b[15]);
 }
 
 int cuda_device_describe(int ordinal, struct cuda_device *ret, struct err *err)
@@ -134,7 +135,7 @@ static uint64_t free_memory(int ordinal)
     return free_bytes;
 }
 
-int cuda_devices(struct cuda_device *ret, uint32_t cap, uint32_t *n, struct err *err)
+int cuda_devices(struct cuda_device *ret, uint32_t capacity, uint32_t *n, struct err *err)
 {
     struct cuda_device d = {0};
     uint32_t usable = 0;
@@ -149,7 +150,7 @@ int cuda_devices(struct cuda_device *ret, uint32_t cap, uint32_t *n, struct err 
             return rc;
         if (d.major * 10 + d.minor < CUDA_MIN_SM)
             continue;
-        if (usable < cap) {
+        if (usable < capacity) {
             d.memory_free = free_memory(i);
             ret[usable] = d;
         }

@@ -211,8 +211,8 @@ static struct product product_of(const struct conv2d *conv, struct tensor x, str
 /* p is plain, y its result; bias: [y.cols] or NULL. What the product can do of bias and epilogue it
  * does, a kernel the rest: all is the product's where y is float32, but GELU and the ReLU of a sum,
  * and unless cuBLASLt refuses it. */
-static int convolve(struct cuda *c, struct product p, const void *bias, enum epilogue epilogue,
-                    struct tensor y, struct err *err)
+static int convolve_by_product(struct cuda *c, struct product p, const void *bias,
+                               enum epilogue epilogue, struct tensor y, struct err *err)
 {
     bool fused = y.type == DTYPE_F32 && epilogue != EPILOGUE_GELU && epilogue != EPILOGUE_ADD_RELU;
     enum epilogue plain = epilogue_adds(epilogue) ? EPILOGUE_ADD : EPILOGUE_NONE;
@@ -236,7 +236,7 @@ static int convolve(struct cuda *c, struct product p, const void *bias, enum epi
 }
 
 /* Kernels know no ReLU of a sum: where one adds, ReLU goes once more over y. */
-static int rectify(struct cuda *c, enum epilogue epilogue, struct tensor y, struct err *err)
+static int rectify_sum(struct cuda *c, enum epilogue epilogue, struct tensor y, struct err *err)
 {
     if (epilogue != EPILOGUE_ADD_RELU)
         return 0;
@@ -258,8 +258,8 @@ static bool sees_itself(const struct images *j)
 }
 
 /* Outputs [first, first + n). rows: of the product; n, or more of a fixed one. */
-static int run(struct cuda *c, const struct images *j, int64_t first, int64_t n, int64_t rows,
-               struct err *err)
+static int convolve_rows(struct cuda *c, const struct images *j, int64_t first, int64_t n,
+                         int64_t rows, struct err *err)
 {
     const struct conv2d *conv = j->conv;
     bool fixed = c->deterministic, plain = !fixed && sees_itself(j);
@@ -285,7 +285,7 @@ static int run(struct cuda *c, const struct images *j, int64_t first, int64_t n,
     if (rc != 0)
         return rc;
     if (direct)
-        return convolve(c, product_of(conv, seen, y), conv->bias, j->epilogue, y, err);
+        return convolve_by_product(c, product_of(conv, seen, y), conv->bias, j->epilogue, y, err);
     p = product_of(conv, seen, sum);
     rc = cuda_product(c, &p, "convolving", err);
     if (rc != 0)
@@ -294,7 +294,7 @@ static int run(struct cuda *c, const struct images *j, int64_t first, int64_t n,
     sum.cols = conv->spec.out;
     rc = cuda_status(err, k_epilogue(c->work, sum, conv->bias, without_relu(j->epilogue), y),
                      "adding the bias");
-    return rc == 0 ? rectify(c, j->epilogue, y, err) : rc;
+    return rc == 0 ? rectify_sum(c, j->epilogue, y, err) : rc;
 }
 
 /* ERR_EMPTY: it does not. */
@@ -329,7 +329,7 @@ static int run_all(struct cuda *c, const struct images *j, struct err *err)
     for (int64_t first = 0; first < j->y.rows && rc == 0; first += step) {
         int64_t n = j->y.rows - first < step ? j->y.rows - first : step;
 
-        rc = run(c, j, first, n, c->deterministic ? step : n, err);
+        rc = convolve_rows(c, j, first, n, c->deterministic ? step : n, err);
     }
     return rc;
 }
@@ -387,7 +387,8 @@ static int run_either(struct cuda *c, const struct images *j, struct err *err)
     return rc == ERR_EMPTY ? run_all(c, j, err) : rc;
 }
 
-static struct image_device geometry(const struct conv2d_spec *s, int64_t height, int64_t width)
+static struct image_device compute_image_geometry(const struct conv2d_spec *s, int64_t height,
+                                                  int64_t width)
 {
     int64_t tall = (int64_t)s->top + height + s->bottom - s->kernel_h;
     int64_t wide = (int64_t)s->left + width + s->right - s->kernel_w;
@@ -407,7 +408,8 @@ static struct image_device geometry(const struct conv2d_spec *s, int64_t height,
     };
 }
 
-static bool fits(struct tensor t, uint32_t images, int64_t height, int64_t width, int64_t cols)
+static bool has_image_shape(struct tensor t, uint32_t images, int64_t height, int64_t width,
+                            int64_t cols)
 {
     return t.data && t.cols == cols && t.stride == cols && t.rows > 0 && t.rows % images == 0 &&
            t.rows <= INT32_MAX && t.rows / images == height * width;
@@ -418,20 +420,21 @@ int cuda_conv2d(struct backend *be, struct conv2d *conv, uint32_t images, uint32
                 struct err *err)
 {
     struct cuda *c = cuda_enter(be);
-    struct images j = {conv, images, geometry(&conv->spec, height, width), x, y, epilogue};
+    struct images j = {conv, images, compute_image_geometry(&conv->spec, height, width),
+                       x,    y,      epilogue};
     int rc = cuda_not_recording(c, "conv2d", err);
 
     if (rc != 0)
         return rc;
     if (images < 1 || height < 1 || width < 1 || x.type != conv->type ||
         (y.type != DTYPE_F32 && y.type != conv->type) ||
-        !fits(x, images, height, width, conv->spec.in) ||
-        !fits(y, images, j.g.out_height, j.g.out_width, conv->spec.out))
+        !has_image_shape(x, images, height, width, conv->spec.in) ||
+        !has_image_shape(y, images, j.g.out_height, j.g.out_width, conv->spec.out))
         return cuda_shape(err, "conv2d");
     if (!conv->spec.depthwise)
         return run_either(c, &j, err);
     rc = cuda_status(err,
                      k_depthwise(c->work, x, conv->w, conv->bias, &j.g, without_relu(epilogue), y),
                      "convolving channels");
-    return rc == 0 ? rectify(c, epilogue, y, err) : rc;
+    return rc == 0 ? rectify_sum(c, epilogue, y, err) : rc;
 }

@@ -55,14 +55,14 @@ static bool try_pattern(const char *pattern, try_fn try, void *arg)
     return done;
 }
 
-static bool own_directory(char *ret, size_t cap)
+static bool own_directory(char *ret, size_t capacity)
 {
     static const char anchor;
     Dl_info info;
     char *slash;
 
     if (dladdr(&anchor, &info) == 0 || !info.dli_fname ||
-        snprintf(ret, cap, "%s", info.dli_fname) >= (int)cap)
+        snprintf(ret, capacity, "%s", info.dli_fname) >= (int)capacity)
         return false;
     slash = strrchr(ret, '/');
     if (slash)
@@ -238,14 +238,14 @@ const unsigned libs_cudnn_part_count = sizeof(libs_cudnn_parts) / sizeof(libs_cu
 #define CUDNN_FILE "libcudnn.so." TEXT(CUDNN_MAJOR)
 
 int libs_cudnn_part(const struct cuda_libs *libs, const struct lib_part *part, char *file,
-                    size_t cap, struct err *err)
+                    size_t capacity, struct err *err)
 {
     const char *main_file = libs->cudnn.file, *slash = strrchr(main_file, '/');
     int n = slash ? (int)(slash - main_file) : 0;
 
     if (!slash)
         return err_set(err, ERR_MISSING, "cuDNN was not found");
-    snprintf(file, cap, "%.*s/libcudnn_%s.so." TEXT(CUDNN_MAJOR), n, main_file, part->name);
+    snprintf(file, capacity, "%.*s/libcudnn_%s.so." TEXT(CUDNN_MAJOR), n, main_file, part->name);
     if (access(file, F_OK) != 0)
         return err_set(err, ERR_MISSING, "a part of cuDNN is missing: %s", file);
     if (!libs_file_whole(file) || !dlopen(file, OPEN_FLAGS))
@@ -336,12 +336,12 @@ static void open_cudnn(struct cuda_libs *libs)
 }
 #else
 int libs_cudnn_part(const struct cuda_libs *libs, const struct lib_part *part, char *file,
-                    size_t cap, struct err *err)
+                    size_t capacity, struct err *err)
 {
     (void)libs;
     (void)part;
     (void)file;
-    (void)cap;
+    (void)capacity;
     return err_set(err, ERR_MISSING, "this program was built without cuDNN");
 }
 

@@ -144,6 +144,6 @@ extern const struct lib_part libs_cudnn_parts[];
 extern const unsigned libs_cudnn_part_count;
 /* Whether the part beside libs->cudnn.file can be opened: its path, or why not. 0 or a code. */
 int libs_cudnn_part(const struct cuda_libs *libs, const struct lib_part *part, char *file,
-                    size_t cap, struct err *err);
+                    size_t capacity, struct err *err);
 
 #endif

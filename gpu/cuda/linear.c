@@ -207,8 +207,8 @@ static const void *bias_for(const struct linear *l, enum dtype y_type)
 
 /* y = gelu(y + bias), or ReLU of it, in place. The bias comes here, in float32, so that y is
  * rounded to 16 bits once before, not twice. */
-static int activate(struct cuda *c, const struct linear *l, enum epilogue epilogue, struct tensor y,
-                    struct err *err)
+static int apply_bias_activation(struct cuda *c, const struct linear *l, enum epilogue epilogue,
+                                 struct tensor y, struct err *err)
 {
     return cuda_status(err, k_epilogue(c->work, y, l->bias, epilogue, y),
                        epilogue == EPILOGUE_RELU ? "ReLU" : "GELU");
@@ -256,8 +256,8 @@ static struct product product_of(const struct linear *l, const void *x, int64_t 
 
 /* x: of the weights' type, already. What cuBLASLt has no epilogue for, or refuses one for, is a
  * plain product and a kernel after it; cuda_product remembers what was refused. */
-static int multiply(struct cuda *c, const struct linear *l, struct tensor x, enum epilogue epilogue,
-                    struct tensor y, struct err *err)
+static int multiply_by_weights(struct cuda *c, const struct linear *l, struct tensor x,
+                               enum epilogue epilogue, struct tensor y, struct err *err)
 {
     bool fp8 = x.type == DTYPE_E4M3;
     struct product p = product_of(l, x.data, x.stride, fp8 ? CUDA_R_8F_E4M3 : cuda_type(x.type), y);
@@ -280,7 +280,7 @@ static int multiply(struct cuda *c, const struct linear *l, struct tensor x, enu
     if (rc != 0)
         return rc;
     if (activates)
-        return activate(c, l, epilogue, y, err);
+        return apply_bias_activation(c, l, epilogue, y, err);
     return l->bias ? add_bias(c, l, y, err) : 0;
 }
 
@@ -337,7 +337,7 @@ static int run_sums(struct cuda *c, const struct linear *l, struct tensor x, enu
 }
 
 /* Whether cuBLASLt may write y itself. */
-static bool direct(const struct linear *l, struct tensor y)
+static bool can_write_directly(const struct linear *l, struct tensor y)
 {
     return l->precision == PRECISION_FP8 && !l->by_sums && l->w_out == l->out &&
            y.stride % 8 == 0 && (uintptr_t)y.data % 16 == 0;
@@ -358,7 +358,7 @@ static int run_fp8(struct cuda *c, const struct linear *l, struct tensor x, enum
     void *unused;
     int rc = to_8bit(c, l, 0, &x, &unused, err);
 
-    return rc != 0 ? rc : multiply(c, l, x, epilogue, y, err);
+    return rc != 0 ? rc : multiply_by_weights(c, l, x, epilogue, y, err);
 }
 
 /* gelu(r) in 8 bits, r being x W^T + b. */
@@ -366,20 +366,21 @@ static int run_to_8bit(struct cuda *c, const struct linear *l, struct tensor x, 
                        struct err *err)
 {
     struct tensor sums = sums_in(y);
-    int rc = direct(l, sums) ? run_fp8(c, l, x, EPILOGUE_NONE, sums, err)
-                             : run_sums(c, l, x, EPILOGUE_NONE, sums, err);
+    int rc = can_write_directly(l, sums) ? run_fp8(c, l, x, EPILOGUE_NONE, sums, err)
+                                         : run_sums(c, l, x, EPILOGUE_NONE, sums, err);
 
     return rc != 0 ? rc : cuda_status(err, k_gelu_rows(c->work, sums, y), "GELU into 8 bits");
 }
 
-static int run(struct cuda *c, const struct linear *l, struct tensor x, enum epilogue epilogue,
-               struct tensor y, struct err *err)
+static int run_linear_layer(struct cuda *c, const struct linear *l, struct tensor x,
+                            enum epilogue epilogue, struct tensor y, struct err *err)
 {
     if (y.type == DTYPE_E4M3)
         return run_to_8bit(c, l, x, y, err);
-    if (direct(l, y))
+    if (can_write_directly(l, y))
         return run_fp8(c, l, x, epilogue, y, err);
-    return is_8bit(l) ? run_sums(c, l, x, epilogue, y, err) : multiply(c, l, x, epilogue, y, err);
+    return is_8bit(l) ? run_sums(c, l, x, epilogue, y, err)
+                      : multiply_by_weights(c, l, x, epilogue, y, err);
 }
 
 /* Exactly ROWS_FIXED rows, of which the first x.rows are x's: into scratch memory, then to y. */
@@ -415,7 +416,7 @@ static int run_fixed(struct cuda *c, const struct linear *l, struct tensor x,
 static int64_t piece_rows(const struct cuda *c, const struct linear *l, struct tensor x,
                           struct tensor y)
 {
-    bool sums = is_8bit(l) && !direct(l, y.type == DTYPE_E4M3 ? sums_in(y) : y);
+    bool sums = is_8bit(l) && !can_write_directly(l, y.type == DTYPE_E4M3 ? sums_in(y) : y);
     int64_t piece;
 
     /* Sums of int8 are exact: nothing shows in them. */
@@ -430,7 +431,8 @@ static int64_t piece_rows(const struct cuda *c, const struct linear *l, struct t
     return piece < PAD_8BIT ? PAD_8BIT : piece;
 }
 
-static bool fits(const struct linear *l, struct tensor x, enum epilogue epilogue, struct tensor y)
+static bool has_linear_shapes(const struct linear *l, struct tensor x, enum epilogue epilogue,
+                              struct tensor y)
 {
     enum dtype type = precision_type(l->precision);
     bool fp8 = l->precision == PRECISION_FP8;
@@ -451,7 +453,7 @@ int cuda_linear(struct backend *be, struct linear *l, struct tensor x, enum epil
     struct cuda *c = cuda_enter(be);
     int rc = 0;
 
-    if (!fits(l, x, epilogue, y) || epilogue == EPILOGUE_ADD_RELU)
+    if (!has_linear_shapes(l, x, epilogue, y) || epilogue == EPILOGUE_ADD_RELU)
         return cuda_shape(err, "linear");
     for (int64_t r = 0; r < x.rows && rc == 0;) {
         int64_t n = least(piece_rows(c, l, x, y), x.rows - r);
@@ -460,7 +462,7 @@ int cuda_linear(struct backend *be, struct linear *l, struct tensor x, enum epil
         if (c->deterministic && l->use == LINEAR_ROWS && l->precision != PRECISION_INT8)
             rc = run_fixed(c, l, some_x, epilogue, some_y, err);
         else
-            rc = run(c, l, some_x, epilogue, some_y, err);
+            rc = run_linear_layer(c, l, some_x, epilogue, some_y, err);
         if (rc == ERR_MODEL && l->precision == PRECISION_FP8 && !l->by_sums) {
             l->by_sums = true; /* nothing was touched: once more, the other way */
             rc = 0;

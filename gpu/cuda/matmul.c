@@ -18,14 +18,14 @@ cudaDataType_t cuda_type(enum dtype type)
     return type == DTYPE_F32 ? CUDA_R_32F : type == DTYPE_F16 ? CUDA_R_16F : CUDA_R_16BF;
 }
 
-static int failed(cublasStatus_t status, const char *doing, struct err *err)
+static int report_cublas_failure(cublasStatus_t status, const char *doing, struct err *err)
 {
     return err_set(err, status == CUBLAS_STATUS_ALLOC_FAILED ? ERR_VRAM : ERR_DEVICE,
                    "cuBLASLt failed while %s: %s", doing, libs_cublas_name(status));
 }
 
 /* The largest power of two, at most 256, that divides the address: kernels are chosen by it. */
-static int32_t alignment(const void *p)
+static int32_t find_alignment(const void *p)
 {
     uintptr_t bits = (uintptr_t)p | 256;
 
@@ -53,9 +53,9 @@ static struct plan_key key_of(const struct product *p)
     key.w_by_input = p->w_by_input;
     key.epilogue = (int32_t)p->epilogue;
     key.biased = p->bias != NULL;
-    key.x_align = alignment(p->x);
-    key.w_align = alignment(p->w);
-    key.y_align = alignment(p->y);
+    key.x_align = find_alignment(p->x);
+    key.w_align = find_alignment(p->w);
+    key.y_align = find_alignment(p->y);
     key.scaled = p->x_scales != NULL;
     return key;
 }
@@ -276,10 +276,10 @@ static bool is_refusal(cublasStatus_t status)
 }
 
 /* What is refused before anything ran, the device cannot do; it is not lost. */
-static int refused(cublasStatus_t status, const char *doing, struct err *err)
+static int report_cublas_refusal(cublasStatus_t status, const char *doing, struct err *err)
 {
     if (!is_refusal(status))
-        return failed(status, doing, err);
+        return report_cublas_failure(status, doing, err);
     return err_set(err, ERR_MODEL, "cuBLASLt has no way of %s: %s", doing,
                    libs_cublas_name(status));
 }
@@ -309,16 +309,16 @@ static struct plan *plan_new(struct cuda *c, const struct product *p, const stru
     if (is_refusal(status))
         return plan;
     free(plan);
-    (void)refused(status, doing, err);
+    (void)report_cublas_refusal(status, doing, err);
     return NULL;
 }
 
-static struct plan **slot_of(struct plan **plans, size_t cap, const struct plan_key *key)
+static struct plan **slot_of(struct plan **plans, size_t capacity, const struct plan_key *key)
 {
-    size_t i = (size_t)hash_of(key) & (cap - 1);
+    size_t i = (size_t)hash_of(key) & (capacity - 1);
 
     while (plans[i] && memcmp(&plans[i]->key, key, sizeof(*key)) != 0)
-        i = (i + 1) & (cap - 1);
+        i = (i + 1) & (capacity - 1);
     return &plans[i];
 }
 
@@ -326,23 +326,23 @@ static struct plan **slot_of(struct plan **plans, size_t cap, const struct plan_
 static int make_room(struct cuda *c, struct err *err)
 {
     struct plan **plans;
-    size_t had, cap;
+    size_t had, capacity;
 
     if (c->plan_count >= PLANS_MAX)
         cuda_plans_free(c);
     if (c->plans && c->plan_count * 2 < c->plan_cap)
         return 0;
     had = c->plans ? c->plan_cap : 0;
-    cap = had ? had * 2 : 128;
-    plans = calloc(cap, sizeof(struct plan *));
+    capacity = had ? had * 2 : 128;
+    plans = calloc(capacity, sizeof(struct plan *));
     if (!plans)
         return err_set(err, ERR_NOMEM, "out of memory for matrix products");
     for (size_t i = 0; i < had; i++)
         if (c->plans[i])
-            *slot_of(plans, cap, &c->plans[i]->key) = c->plans[i];
+            *slot_of(plans, capacity, &c->plans[i]->key) = c->plans[i];
     free(c->plans);
     c->plans = plans;
-    c->plan_cap = cap;
+    c->plan_cap = capacity;
     return 0;
 }
 
@@ -382,7 +382,7 @@ int cuda_product(struct cuda *c, const struct product *p, const char *doing, str
     struct plan *plan = find_plan(c, p, doing, err);
 
     if (plan && plan->refused != CUBLAS_STATUS_SUCCESS)
-        (void)refused(plan->refused, doing, err);
+        (void)report_cublas_refusal(plan->refused, doing, err);
     if (!plan || plan->refused != CUBLAS_STATUS_SUCCESS)
         return err_prefix(err, "preparing a product of %lld x %lld by %lld x %lld",
                           (long long)p->rows, (long long)p->in, (long long)p->in,
@@ -394,6 +394,6 @@ int cuda_product(struct cuda *c, const struct product *p, const char *doing, str
     if (status == CUBLAS_STATUS_SUCCESS)
         status = matmul_run(c, p, plan, &plan->algo);
     if (status != CUBLAS_STATUS_SUCCESS)
-        return failed(status, doing, err);
+        return report_cublas_failure(status, doing, err);
     return cuda_status(err, cudaGetLastError(), doing);
 }

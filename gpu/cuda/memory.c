@@ -14,21 +14,21 @@ static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 /* Room for one more block of a home, before the device is asked. */
 static int reserve_block(struct cuda *c, struct err *err)
 {
-    size_t cap = c->block_cap ? c->block_cap * 2 : 256;
+    size_t capacity = c->block_cap ? c->block_cap * 2 : 256;
     struct cuda_block *p;
 
     if (c->block_count < c->block_cap)
         return 0;
-    p = realloc(c->blocks, cap * sizeof(*p));
+    p = realloc(c->blocks, capacity * sizeof(*p));
     if (!p)
         return err_set(err, ERR_NOMEM, "out of memory for the list of device memory");
     c->blocks = p;
-    c->block_cap = cap;
+    c->block_cap = capacity;
     return 0;
 }
 
 /* Zeroed. While recording the clearing must not become part of what is recorded. */
-static int take(struct cuda *c, size_t bytes, void **ret, struct err *err)
+static int allocate_zeroed(struct cuda *c, size_t bytes, void **ret, struct err *err)
 {
     struct cuda *home = c->home;
     struct backend *be = &home->base;
@@ -69,7 +69,7 @@ int cuda_alloc(struct backend *be, size_t bytes, void **ret, struct err *err)
     struct cuda *c = cuda_enter(be);
     int rc = cuda_not_recording(c, "allocating", err);
 
-    return rc == 0 ? take(c, bytes, ret, err) : rc;
+    return rc == 0 ? allocate_zeroed(c, bytes, ret, err) : rc;
 }
 
 /* cudaFree waits for the device, so nothing under way still uses the memory, on no stream. */
@@ -88,7 +88,7 @@ void cuda_release(struct backend *be, void *p)
 }
 
 /* The list has room: cuda_scratch made it. */
-static void retire(struct cuda *c, void *p, size_t bytes)
+static void release_or_defer(struct cuda *c, void *p, size_t bytes)
 {
     if (c->recordings == 0 && !c->recording)
         cuda_release(&c->base, p);
@@ -115,10 +115,10 @@ int cuda_scratch(struct cuda *c, size_t bytes, void **ret, struct err *err)
             return err_set(err, ERR_NOMEM, "out of memory for the list of device memory");
         c->old = old;
         /* The old first, where it can go: both at once may be more than there is. */
-        retire(c, c->scratch, c->base.scratch);
+        release_or_defer(c, c->scratch, c->base.scratch);
         c->scratch = NULL;
         c->base.scratch = 0;
-        rc = take(c, whole, &c->scratch, err);
+        rc = allocate_zeroed(c, whole, &c->scratch, err);
         if (rc != 0)
             return rc;
         c->base.scratch = whole;
@@ -128,7 +128,7 @@ int cuda_scratch(struct cuda *c, size_t bytes, void **ret, struct err *err)
 }
 
 /* Until all that is on the stream by now has run; asleep. */
-static cudaError_t wait(struct cuda *c, cudaStream_t stream)
+static cudaError_t wait_for_stream(struct cuda *c, cudaStream_t stream)
 {
     cudaError_t status = cudaEventRecord(c->mark, stream);
 
@@ -142,9 +142,9 @@ int cuda_sync(struct backend *be, struct err *err)
 
     rc = cuda_not_recording(c, "waiting", err);
     if (rc == 0)
-        rc = cuda_status(err, wait(c, c->copies), "copying");
+        rc = cuda_status(err, wait_for_stream(c, c->copies), "copying");
     if (rc == 0)
-        rc = cuda_status(err, wait(c, c->work), "waiting for the GPU");
+        rc = cuda_status(err, wait_for_stream(c, c->work), "waiting for the GPU");
     return rc;
 }
 
@@ -190,7 +190,7 @@ int cuda_read(struct backend *be, void *dst, const void *src, size_t bytes, stru
         status = cudaMemcpyAsync(c->down.data, (const char *)src + at, n, cudaMemcpyDeviceToHost,
                                  c->work);
         if (status == cudaSuccess)
-            status = wait(c, c->work);
+            status = wait_for_stream(c, c->work);
         rc = cuda_status(err, status, "copying from the GPU");
         if (rc == 0)
             memcpy((char *)dst + at, c->down.data, n);

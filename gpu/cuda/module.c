@@ -4,9 +4,9 @@
 /* Found by name with dlsym; `built_for` is filled in at compile time. */
 extern const struct cuda_module nightshift_cuda_module;
 
-static int module_devices(struct cuda_device *ret, uint32_t cap, uint32_t *n, struct err *err)
+static int module_devices(struct cuda_device *ret, uint32_t capacity, uint32_t *n, struct err *err)
 {
-    return cuda_devices(ret, cap, n, err);
+    return cuda_devices(ret, capacity, n, err);
 }
 
 __attribute__((visibility("default"))) const struct cuda_module nightshift_cuda_module = {

@@ -3,7 +3,7 @@
 
 #include "gpu/cuda/kernels.h"
 
-static bool fits(struct tensor t)
+static bool is_valid_tensor(struct tensor t)
 {
     return t.rows > 0 && t.cols > 0 && t.stride >= t.cols && t.data;
 }
@@ -11,7 +11,7 @@ static bool fits(struct tensor t)
 /* What a kernel may write: DTYPE_E4M3 only as backend.h has it. */
 static bool fits_result(struct tensor t)
 {
-    return fits(t) && t.type != DTYPE_I8 && (t.type != DTYPE_E4M3 || cuda_is_e4m3(&t));
+    return is_valid_tensor(t) && t.type != DTYPE_I8 && (t.type != DTYPE_E4M3 || cuda_is_e4m3(&t));
 }
 
 int cuda_copy(struct backend *be, struct tensor dst, struct tensor src, struct err *err)
@@ -31,7 +31,7 @@ int cuda_layer_norm(struct backend *be, struct tensor x, struct tensor gamma, st
 {
     struct cuda *c = cuda_enter(be);
 
-    if (!fits(x) || !fits_result(y) || x.type != DTYPE_F32 || y.rows != x.rows ||
+    if (!is_valid_tensor(x) || !fits_result(y) || x.type != DTYPE_F32 || y.rows != x.rows ||
         y.cols != x.cols || gamma.type != DTYPE_F32 || beta.type != DTYPE_F32 ||
         gamma.cols != x.cols || beta.cols != x.cols || !(epsilon > 0.0f))
         return cuda_shape(err, "layer_norm");
@@ -43,7 +43,8 @@ int cuda_add(struct backend *be, struct tensor y, struct tensor x, struct err *e
 {
     struct cuda *c = cuda_enter(be);
 
-    if (!fits(x) || !fits(y) || x.type != DTYPE_F32 || y.type != DTYPE_F32 || x.cols != y.cols)
+    if (!is_valid_tensor(x) || !is_valid_tensor(y) || x.type != DTYPE_F32 || y.type != DTYPE_F32 ||
+        x.cols != y.cols)
         return cuda_shape(err, "add");
     return cuda_status(err, k_add(c->work, y, x), "adding");
 }
@@ -53,8 +54,8 @@ int cuda_embed(struct backend *be, struct tensor table, struct tensor positions,
 {
     struct cuda *c = cuda_enter(be);
 
-    if (!fits(table) || !fits(positions) || !fits(y) || table.cols != y.cols ||
-        positions.cols != y.cols || y.type != DTYPE_F32)
+    if (!is_valid_tensor(table) || !is_valid_tensor(positions) || !is_valid_tensor(y) ||
+        table.cols != y.cols || positions.cols != y.cols || y.type != DTYPE_F32)
         return cuda_shape(err, "embed");
     return cuda_status(err, k_embed(c->work, table, positions, rows, y), "embedding tokens");
 }
@@ -63,8 +64,8 @@ int cuda_magnitude(struct backend *be, struct tensor x, struct tensor y, struct 
 {
     struct cuda *c = cuda_enter(be);
 
-    if (!fits(x) || !fits(y) || x.type != DTYPE_F32 || y.type != DTYPE_F32 || x.rows != y.rows ||
-        x.cols != 2 * y.cols)
+    if (!is_valid_tensor(x) || !is_valid_tensor(y) || x.type != DTYPE_F32 || y.type != DTYPE_F32 ||
+        x.rows != y.rows || x.cols != 2 * y.cols)
         return cuda_shape(err, "magnitude");
     return cuda_status(err, k_magnitude(c->work, x, y), "magnitudes");
 }
@@ -87,7 +88,7 @@ bool cuda_is_cache(const struct kv *kv)
 /* Whether t may be queries, keys or values of the cache, or what comes of it. */
 static bool fits_cache(const struct kv *kv, struct tensor t)
 {
-    return fits(t) && (t.type == kv->type || kv->type == DTYPE_I8) &&
+    return is_valid_tensor(t) && (t.type == kv->type || kv->type == DTYPE_I8) &&
            t.cols == (int64_t)kv->heads * CUDA_HEAD && cuda_is_cache(kv);
 }
 

@@ -30,7 +30,7 @@ static bool spec_fits(const struct rules_spec *s)
            all_below(s->languages, s->language_count, s->vocab);
 }
 
-static void mark(uint32_t *bits, const int32_t *ids, uint32_t count)
+static void mark_token_bits(uint32_t *bits, const int32_t *ids, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
         bits[ids[i] / 32] |= 1u << ids[i] % 32;
@@ -46,8 +46,8 @@ static int put_tables(struct backend *be, struct rules *r, const struct rules_sp
 
     if (!tables)
         return err_set(err, ERR_NOMEM, "out of memory for token rules");
-    mark(tables, s->never, s->never_count);
-    mark(tables + words, s->never_first, s->never_first_count);
+    mark_token_bits(tables, s->never, s->never_count);
+    mark_token_bits(tables + words, s->never_first, s->never_first_count);
     if (s->language_count)
         memcpy(tables + 2 * words, s->languages, s->language_count * sizeof(int32_t));
     rc = cuda_alloc(be, count * sizeof(uint32_t), &r->tables, err);

@@ -32,7 +32,7 @@ struct running {
 
 /* -------------------------------------------------------------------------------- starting */
 
-static int start(struct running *c, struct err *err)
+static int start_child(struct running *c, struct err *err)
 {
     int out[2], errors[2], rc;
 
@@ -78,7 +78,7 @@ static void keep_tail(struct running *c, const char *bytes, size_t n)
 }
 
 /* What is there of one pipe. */
-static void take(struct running *c, int *fd, struct err *err)
+static void read_pipe(struct running *c, int *fd, struct err *err)
 {
     char bytes[CHUNK];
     ssize_t n = read(*fd, bytes, sizeof(bytes));
@@ -120,9 +120,9 @@ static void listen_to(struct running *c, struct err *err)
         }
         if (poll(fds, 2, (int)(wait < tick ? wait : tick)) > 0) {
             if (fds[0].revents)
-                take(c, &c->out, err);
+                read_pipe(c, &c->out, err);
             if (fds[1].revents)
-                take(c, &c->err, err);
+                read_pipe(c, &c->err, err);
         }
         c->r->stopped = c->o->stop && *c->o->stop;
     }
@@ -130,7 +130,7 @@ static void listen_to(struct running *c, struct err *err)
 
 /* ---------------------------------------------------------------------------------- ending */
 
-static void end(struct running *c)
+static void end_child(struct running *c)
 {
     if (c->out >= 0)
         close(c->out);
@@ -161,10 +161,10 @@ int child_run(const struct child_options *o, struct child_result *ret, struct er
     struct running c = {.o = o, .r = &r, .ends_ms = clock_mono_ms() + o->limit_ms};
     struct err failed = {0};
 
-    if (start(&c, err) != 0)
+    if (start_child(&c, err) != 0)
         return err->code;
     listen_to(&c, &failed);
-    end(&c);
+    end_child(&c);
     if (failed.code != 0) {
         buf_free(&r.out);
         *err = failed;

@@ -19,7 +19,7 @@
 #define ROOT_ENV "NIGHTSHIFT_SYSTEM_ROOT"
 #define SIM_ENV "NIGHTSHIFT_DEVICES"
 
-static const char *env(const char *name)
+static const char *read_env_or_empty(const char *name)
 {
     const char *s = getenv(name);
 
@@ -121,12 +121,12 @@ static int find_cuda(const struct probe_options *o, const struct nvidia *hw, str
 
     if (cuda_module_find(path, sizeof(path), &why) != 0) {
         /* One that was named and is not there is a fault on any machine. */
-        if (env(CUDA_MODULE_ENV)[0] != 0)
+        if (read_env_or_empty(CUDA_MODULE_ENV)[0] != 0)
             d->expects_gpu = true;
         no_module(d, &(struct nvidia){.present = d->expects_gpu}, &why);
         return 0;
     }
-    if (!hw->present && env(CUDA_MODULE_ENV)[0] == 0)
+    if (!hw->present && read_env_or_empty(CUDA_MODULE_ENV)[0] == 0)
         return 0; /* nothing to look at, and libraries of a gigabyte to load for it */
     if (probe_run(o, d, err) != 0)
         return err->code;
@@ -138,18 +138,19 @@ static int find_cuda(const struct probe_options *o, const struct nvidia *hw, str
     return 0;
 }
 
-static int find(const struct probe_options *o, struct devices *ret, struct err *err)
+static int find_machine_devices(const struct probe_options *o, struct devices *ret, struct err *err)
 {
     struct nvidia hw;
     int rc = 0;
 
     memset(ret, 0, sizeof(*ret));
-    if (strcmp(env(SIM_ENV), "cpu") == 0) {
+    if (strcmp(read_env_or_empty(SIM_ENV), "cpu") == 0) {
         err_set(&ret->no_gpu, ERR_MISSING, "%s=cpu leaves GPUs out", SIM_ENV);
-    } else if (env(SIM_ENV)[0] != 0) {
-        rc = sim_devices_parse(env(SIM_ENV), ret->list, DEVICES_MAX - 1, &ret->count, err);
+    } else if (read_env_or_empty(SIM_ENV)[0] != 0) {
+        rc = sim_devices_parse(read_env_or_empty(SIM_ENV), ret->list, DEVICES_MAX - 1, &ret->count,
+                               err);
     } else {
-        nvidia_look(env(ROOT_ENV), &hw);
+        nvidia_look(read_env_or_empty(ROOT_ENV), &hw);
         ret->expects_gpu = hw.present;
         rc = find_cuda(o, &hw, ret, err);
         if (ret->count == 0 && ret->no_gpu.code == 0)
@@ -162,14 +163,14 @@ static int find(const struct probe_options *o, struct devices *ret, struct err *
 
 int devices_find(const char *program, struct devices *ret, struct err *err)
 {
-    return find(&(struct probe_options){.program = program}, ret, err);
+    return find_machine_devices(&(struct probe_options){.program = program}, ret, err);
 }
 
 int devices_examine(const char *program, const volatile sig_atomic_t *stop, struct devices *ret,
                     struct err *err)
 {
-    return find(&(struct probe_options){.program = program, .thorough = true, .stop = stop}, ret,
-                err);
+    return find_machine_devices(
+        &(struct probe_options){.program = program, .thorough = true, .stop = stop}, ret, err);
 }
 
 /* ---------------------------------------------------------------------------------- opening */
@@ -256,7 +257,7 @@ static void name_all(const struct devices *all, char *ret, size_t cap)
     }
 }
 
-static int refuse(const struct devices *all, const char *entry, struct err *err)
+static int reject_device_entry(const struct devices *all, const char *entry, struct err *err)
 {
     char known[300], *shown = utf8_display(entry, strlen(entry));
 
@@ -273,8 +274,8 @@ static int refuse(const struct devices *all, const char *entry, struct err *err)
 }
 
 /* By label or whole name; for UUIDs a beginning will do when only one has it. */
-static int match(const struct devices *all, const char *entry, const struct device **ret,
-                 struct err *err)
+static int match_device(const struct devices *all, const char *entry, const struct device **ret,
+                        struct err *err)
 {
     const struct device *found = NULL;
     bool uuid = strncmp(entry, "cuda:GPU-", 9) == 0 || strncmp(entry, "cuda:MIG-", 9) == 0;
@@ -294,13 +295,13 @@ static int match(const struct devices *all, const char *entry, const struct devi
         found = d;
     }
     if (!found)
-        return refuse(all, entry, err);
+        return reject_device_entry(all, entry, err);
     *ret = found;
     return 0;
 }
 
-static int add(const struct devices *all, const struct device *d, struct devices *ret,
-               struct err *err)
+static int add_picked_device(const struct devices *all, const struct device *d, struct devices *ret,
+                             struct err *err)
 {
     if (d->unusable)
         return err_set(err, ERR_DEVICE, "%s (%s) cannot be used: %.380s", d->label, d->model,
@@ -324,7 +325,7 @@ static int pick_auto(const struct devices *all, enum allow_cpu allow, struct dev
         if (all->list[i].kind == DEVICE_CPU)
             cpu = &all->list[i];
         else if (!all->list[i].unusable)
-            rc = add(all, &all->list[i], ret, err);
+            rc = add_picked_device(all, &all->list[i], ret, err);
     if (rc != 0 || ret->count > 0)
         return rc;
     if (allow == ALLOW_CPU_NEVER)
@@ -334,11 +335,12 @@ static int pick_auto(const struct devices *all, enum allow_cpu allow, struct dev
         return err_set(err, ERR_DEVICE,
                        "no GPU can be used: %.400s; --allow-cpu lets the processor work",
                        all->no_gpu.msg);
-    return cpu ? add(all, cpu, ret, err) : err_set(err, ERR_DEVICE, "there is no device");
+    return cpu ? add_picked_device(all, cpu, ret, err)
+               : err_set(err, ERR_DEVICE, "there is no device");
 }
 
 /* Devices of `ret` alone; the rest of it says what is known of all. */
-static void begin(const struct devices *all, struct devices *ret)
+static void init_picked_devices(const struct devices *all, struct devices *ret)
 {
     *ret = *all;
     memset(ret->list, 0, sizeof(ret->list));
@@ -352,14 +354,14 @@ int devices_pick(const struct devices *all, const char *list, enum allow_cpu all
     char entry[80];
     int rc = 0;
 
-    begin(all, ret);
+    init_picked_devices(all, ret);
     if (is_auto(list))
         return pick_auto(all, allow, ret, err);
     while (rc == 0 && (list = next_entry(list, entry, sizeof(entry)))) {
         if (entry[0] != 0)
-            rc = match(all, entry, &d, err);
+            rc = match_device(all, entry, &d, err);
         if (rc == 0 && entry[0] != 0)
-            rc = add(all, d, ret, err);
+            rc = add_picked_device(all, d, ret, err);
         list = *list == ',' ? list + 1 : NULL;
     }
     if (rc == 0 && ret->count == 0)
@@ -425,7 +427,7 @@ static bool parse_amount(const char *s, struct amount *ret)
     return ret->bytes > 0;
 }
 
-static uint32_t sharers(const struct devices *picked, const struct device *d)
+static uint32_t count_device_sharers(const struct devices *picked, const struct device *d)
 {
     uint32_t n = 0;
 
@@ -434,8 +436,8 @@ static uint32_t sharers(const struct devices *picked, const struct device *d)
     return n;
 }
 
-static int cap(const struct devices *picked, struct device *d, const struct amount *a,
-               const char *entry, struct err *err)
+static int limit_device_memory(const struct devices *picked, struct device *d,
+                               const struct amount *a, const char *entry, struct err *err)
 {
     uint64_t bytes = a->percent ? d->memory_total / 100 * a->percent : a->bytes;
     char why[120];
@@ -449,8 +451,8 @@ static int cap(const struct devices *picked, struct device *d, const struct amou
         why[0] = 0;
     if (why[0])
         return refuse_cap(entry, why, err);
-    bytes /= sharers(picked, d);
-    d->memory_cap = bytes > 0 ? bytes : 1;
+    bytes /= count_device_sharers(picked, d);
+    d->memory_limit = bytes > 0 ? bytes : 1;
     return 0;
 }
 
@@ -462,7 +464,7 @@ static int cap_rest(struct devices *picked, const bool *named, const struct amou
 
     for (uint32_t i = 0; i < picked->count && rc == 0; i++)
         if (!named[i])
-            rc = cap(picked, &picked->list[i], a, entry, err);
+            rc = limit_device_memory(picked, &picked->list[i], a, entry, err);
     return rc;
 }
 
@@ -481,7 +483,7 @@ static int cap_named(struct devices *picked, const char *name, const struct amou
         if (strcmp(picked->list[i].name, found->list[0].name) != 0)
             continue;
         rc = named[i] ? refuse_cap(entry, "is about a device that another entry names, too", err)
-                      : cap(picked, &picked->list[i], a, entry, err);
+                      : limit_device_memory(picked, &picked->list[i], a, entry, err);
         named[i] = true;
     }
     free(found);

@@ -45,7 +45,7 @@ enum allow_cpu {
 int devices_pick(const struct devices *all, const char *list, enum allow_cpu allow,
                  struct devices *ret, struct err *err);
 /* --device-memory: "80%" of each device's memory, "20G", or by name as above: "cuda:0=20G,cpu=50%".
- * Units are G or GiB, and GB = 10^9 bytes; likewise M and T. Sets memory_cap of picked devices;
+ * Units are G or GiB, and GB = 10^9 bytes; likewise M and T. Sets memory_limit of picked devices;
  * what is the processor's is shared by those of its workers that are picked. NULL and "" set
  * nothing. ERR_USAGE: no such size, more than the device has, or no such device. */
 int devices_cap(struct devices *picked, const char *list, struct err *err);

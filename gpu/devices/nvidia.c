@@ -11,7 +11,7 @@
 #define PCI_VENDOR 0x10deu
 #define PCI_DISPLAY 0x03u /* base class: VGA and 3D controllers */
 
-static bool exists(const char *root, const char *path)
+static bool rooted_path_exists(const char *root, const char *path)
 {
     char full[PATH_MAX];
 
@@ -33,7 +33,7 @@ static uint32_t count_entries(const char *folder, bool (*fn)(const char *folder,
     return n;
 }
 
-static bool any(const char *folder, const char *name)
+static bool accept_any_name(const char *folder, const char *name)
 {
     (void)folder;
     (void)name;
@@ -91,11 +91,12 @@ void nvidia_look(const char *root, struct nvidia *ret)
     snprintf(path, sizeof(path), "%s/proc/driver/nvidia/version", root);
     read_version(path, ret->version, sizeof(ret->version));
     /* Windows' Linux and the Tegra boards have drivers of other names, and nothing on the bus. */
-    ret->driver = access(path, F_OK) == 0 || exists(root, "/dev/nvidiactl") ||
-                  (exists(root, "/dev/dxg") && exists(root, "/usr/lib/wsl/lib/libcuda.so.1")) ||
-                  exists(root, "/dev/nvhost-ctrl-gpu");
+    ret->driver = access(path, F_OK) == 0 || rooted_path_exists(root, "/dev/nvidiactl") ||
+                  (rooted_path_exists(root, "/dev/dxg") &&
+                   rooted_path_exists(root, "/usr/lib/wsl/lib/libcuda.so.1")) ||
+                  rooted_path_exists(root, "/dev/nvhost-ctrl-gpu");
     snprintf(path, sizeof(path), "%s/proc/driver/nvidia/gpus", root);
-    ret->gpus = count_entries(path, any);
+    ret->gpus = count_entries(path, accept_any_name);
     if (ret->gpus == 0) {
         snprintf(path, sizeof(path), "%s/sys/bus/pci/devices", root);
         ret->gpus = count_entries(path, is_gpu);

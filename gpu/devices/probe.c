@@ -29,7 +29,7 @@ struct reading {
 /* ---------------------------------------------------------------------------------- values */
 
 /* Cut to its place, and printable: text of a process that may have gone wrong. */
-static void show(char *dst, size_t cap, const char *s)
+static void copy_printable_text(char *dst, size_t cap, const char *s)
 {
     char *shown = utf8_display(s, strlen(s));
 
@@ -46,10 +46,10 @@ void devices_add_finding(struct devices *d, enum finding_state state, const char
         return;
     d->finding_count++;
     *f = (struct device_finding){.state = state};
-    show(f->name, sizeof(f->name), name);
-    show(f->found, sizeof(f->found), found);
-    show(f->wanted, sizeof(f->wanted), wanted);
-    show(f->todo, sizeof(f->todo), todo);
+    copy_printable_text(f->name, sizeof(f->name), name);
+    copy_printable_text(f->found, sizeof(f->found), found);
+    copy_printable_text(f->wanted, sizeof(f->wanted), wanted);
+    copy_printable_text(f->todo, sizeof(f->todo), todo);
 }
 
 static const char *get_text(struct reading *r, const json_t *o, const char *key)
@@ -95,7 +95,7 @@ static void read_device(struct reading *r, const json_t *o)
     snprintf(d.id, sizeof(d.id), "%.50s", uuid);
     snprintf(d.label, sizeof(d.label), "cuda:%lld",
              (long long)get_number(r, o, "ordinal", DEVICES_MAX));
-    show(d.model, sizeof(d.model), get_text(r, o, "name"));
+    copy_printable_text(d.model, sizeof(d.model), get_text(r, o, "name"));
     d.major = (int)get_number(r, o, "major", 99);
     d.minor = (int)get_number(r, o, "minor", 99);
     d.memory_total = (uint64_t)get_number(r, o, "total", MEMORY_MAX);
@@ -125,7 +125,7 @@ static void read_error(struct reading *r, const json_t *o)
     int code = err_from_name(get_text(r, o, "code"));
     char message[400];
 
-    show(message, sizeof(message), get_text(r, o, "message"));
+    copy_printable_text(message, sizeof(message), get_text(r, o, "message"));
     if (r->d->no_gpu.code == 0 && !r->nonsense)
         err_set(&r->d->no_gpu, code != 0 ? code : ERR_DEVICE, "%s", message);
 }
@@ -144,7 +144,7 @@ static void read_line(struct reading *r, const char *line, size_t len)
     } else if ((v = json_object_get(o, "error"))) {
         read_error(r, v);
     } else if (json_object_get(o, "doing")) {
-        show(r->doing, sizeof(r->doing), get_text(r, o, "doing"));
+        copy_printable_text(r->doing, sizeof(r->doing), get_text(r, o, "doing"));
     } else if (json_object_get(o, "module")) {
         snprintf(text, sizeof(text), "%.200s, for %.80s", get_text(r, o, "module"),
                  get_text(r, o, "built_for"));
@@ -193,7 +193,7 @@ static void find_fate(struct reading *r, const char *fate, const char *words)
 }
 
 /* The first broken finding is why. */
-static void judge(struct devices *d, uint32_t first_device, uint32_t first_finding)
+static void judge_probe_findings(struct devices *d, uint32_t first_device, uint32_t first_finding)
 {
     for (uint32_t i = first_finding; i < d->finding_count; i++) {
         const struct device_finding *f = &d->findings[i];
@@ -222,7 +222,7 @@ void probe_read(const char *answer, size_t len, const char *fate, const char *wo
     read_lines(&r, answer, len);
     if (fate[0] != 0 || r.nonsense || !r.ended)
         find_fate(&r, fate, words);
-    judge(ret, r.first, first_finding);
+    judge_probe_findings(ret, r.first, first_finding);
 }
 
 static int64_t limit_ms(bool thorough)
@@ -257,7 +257,7 @@ int probe_run(const struct probe_options *o, struct devices *ret, struct err *er
 }
 
 /* Strings of libraries: what is no UTF-8 must not cost the line. */
-static json_t *text(const char *s)
+static json_t *make_json_text(const char *s)
 {
     json_t *ret = json_string(s ? s : "");
 
@@ -265,7 +265,7 @@ static json_t *text(const char *s)
 }
 
 /* Each line is flushed, so that it is there when the next step crashes. Takes the object. */
-static void put(FILE *out, json_t *object)
+static void flush_json_line(FILE *out, json_t *object)
 {
     if (object && json_dumpf(object, out, JSON_COMPACT) == 0)
         fputc('\n', out);
@@ -273,27 +273,33 @@ static void put(FILE *out, json_t *object)
     json_decref(object);
 }
 
-static void put_doing(FILE *out, const char *what) { put(out, json_pack("{s:s}", "doing", what)); }
+static void put_doing(FILE *out, const char *what)
+{
+    flush_json_line(out, json_pack("{s:s}", "doing", what));
+}
 
 static void put_error(FILE *out, const struct err *err)
 {
-    put(out, json_pack("{s:{s:s, s:o}}", "error", "code", err_name(err->code), "message",
-                       text(err->msg)));
+    flush_json_line(out, json_pack("{s:{s:s, s:o}}", "error", "code", err_name(err->code),
+                                   "message", make_json_text(err->msg)));
 }
 
 static void put_device(FILE *out, const struct cuda_device *d)
 {
-    put(out, json_pack("{s:{s:I, s:o, s:o, s:i, s:i, s:I, s:I, s:I}}", "device", "ordinal",
-                       (json_int_t)d->ordinal, "name", text(d->name), "uuid", text(d->uuid),
-                       "major", d->major, "minor", d->minor, "total", (json_int_t)d->memory_total,
-                       "free", (json_int_t)d->memory_free, "precisions", (json_int_t)d->have));
+    flush_json_line(out,
+                    json_pack("{s:{s:I, s:o, s:o, s:i, s:i, s:I, s:I, s:I}}", "device", "ordinal",
+                              (json_int_t)d->ordinal, "name", make_json_text(d->name), "uuid",
+                              make_json_text(d->uuid), "major", d->major, "minor", d->minor,
+                              "total", (json_int_t)d->memory_total, "free",
+                              (json_int_t)d->memory_free, "precisions", (json_int_t)d->have));
 }
 
 static void put_finding(void *arg, const struct cuda_finding *f)
 {
-    put(arg, json_pack("{s:{s:i, s:o, s:o, s:o, s:o}}", "finding", "state", f->state, "name",
-                       text(f->name), "found", text(f->found), "wanted", text(f->wanted), "do",
-                       text(f->todo)));
+    flush_json_line(arg,
+                    json_pack("{s:{s:i, s:o, s:o, s:o, s:o}}", "finding", "state", f->state, "name",
+                              make_json_text(f->name), "found", make_json_text(f->found), "wanted",
+                              make_json_text(f->wanted), "do", make_json_text(f->todo)));
 }
 
 int probe_write(const char *module, bool thorough, FILE *out)
@@ -307,7 +313,8 @@ int probe_write(const char *module, bool thorough, FILE *out)
     if (cuda_module_load(module, &m, &err) != 0) {
         put_error(out, &err);
     } else {
-        put(out, json_pack("{s:o, s:o}", "module", text(module), "built_for", text(m->built_for)));
+        flush_json_line(out, json_pack("{s:o, s:o}", "module", make_json_text(module), "built_for",
+                                       make_json_text(m->built_for)));
         put_doing(out, "devices were asked for");
         if (m->devices(list, DEVICES_MAX - 1, &n, &err) != 0)
             put_error(out, &err);
@@ -317,6 +324,6 @@ int probe_write(const char *module, bool thorough, FILE *out)
         put_doing(out, thorough ? "operations were tried" : "libraries were looked at");
         m->check(thorough, put_finding, out);
     }
-    put(out, json_pack("{s:b}", "end", 1));
+    flush_json_line(out, json_pack("{s:b}", "end", 1));
     return fflush(out) != 0 || ferror(out) ? -1 : 0;
 }

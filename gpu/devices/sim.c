@@ -22,7 +22,7 @@
 
 /* ---------------------------------------------------------------------------------- the list */
 
-static int refuse(const char *entry, size_t len, const char *why, struct err *err)
+static int reject_sim_entry(const char *entry, size_t len, const char *why, struct err *err)
 {
     return err_set(err, ERR_USAGE,
                    "NIGHTSHIFT_DEVICES: '%.*s' is not sim:SIZE[*SPEED] such as sim:24GiB or "
@@ -77,20 +77,22 @@ static int parse_entry(const char *entry, size_t len, uint32_t index, struct dev
     const char *p = text + 4;
 
     if (len > ENTRY_MAX || len < 4 || memcmp(entry, "sim:", 4) != 0)
-        return refuse(entry, len, len > ENTRY_MAX ? "it is too long" : "it does not begin so", err);
+        return reject_sim_entry(entry, len,
+                                len > ENTRY_MAX ? "it is too long" : "it does not begin so", err);
     memcpy(text, entry, len);
     text[len] = 0;
     d.memory_total = d.memory_free = take_size(&p);
     if (d.memory_total == 0)
-        return refuse(entry, len, "the size is a whole number of bytes, KiB, MiB or GiB", err);
+        return reject_sim_entry(entry, len, "the size is a whole number of bytes, KiB, MiB or GiB",
+                                err);
     if (*p == '*') {
         p++;
         d.speed = take_speed(&p);
         if (d.speed == 0)
-            return refuse(entry, len, "the speed is between 0.001 and 1", err);
+            return reject_sim_entry(entry, len, "the speed is between 0.001 and 1", err);
     }
     if (*p)
-        return refuse(entry, len, "something else follows", err);
+        return reject_sim_entry(entry, len, "something else follows", err);
     backend_host_info(&host);
     d.precisions = host.have;
     snprintf(d.name, sizeof(d.name), "sim:%u", index);
@@ -164,7 +166,7 @@ static enum command read_command(const struct sim *s, uint32_t *count)
 }
 
 /* Takes up what the file says now. What it said before already goes on counting. */
-static void look(struct sim *s)
+static void reread_sim_command(struct sim *s)
 {
     uint32_t count;
     enum command now = read_command(s, &count);
@@ -176,7 +178,7 @@ static void look(struct sim *s)
     s->count = s->left = count;
 }
 
-static void rest(int64_t ns)
+static void sleep_ns(int64_t ns)
 {
     struct timespec t = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
 
@@ -185,17 +187,17 @@ static void rest(int64_t ns)
 
 /* Does what is commanded; ERR_DEVICE when the device is gone. It hangs in its work alone: opening
  * it and loading a model, which warms up on a window of silence, go on. */
-static int obey(struct sim *s, bool working, struct err *err)
+static int obey_sim_command(struct sim *s, bool working, struct err *err)
 {
     if (!s->control[0])
         return 0;
     if (s->command == CONTROL_GONE)
         return err_set(err, ERR_DEVICE, "the device is not there any more");
     if (clock_mono_ns() - s->looked_ns >= LOOK_NS)
-        look(s);
+        reread_sim_command(s);
     while (working && s->works && s->command == CONTROL_HANG && s->left == 0) {
-        rest(LOOK_NS);
-        look(s);
+        sleep_ns(LOOK_NS);
+        reread_sim_command(s);
     }
     if (s->command == CONTROL_DIE_ONCE)
         unlink(s->control);
@@ -230,7 +232,7 @@ static void slow_down(struct sim *s, int64_t began_ns)
     s->owed_ns += (int64_t)((double)(clock_mono_ns() - began_ns) * (1 / s->speed - 1));
     if (s->owed_ns < SLEEP_NS)
         return;
-    rest(s->owed_ns);
+    sleep_ns(s->owed_ns);
     s->owed_ns = 0;
 }
 
@@ -246,7 +248,7 @@ static void sim_close(struct backend *be)
 static int sim_alloc(struct backend *be, size_t bytes, void **ret, struct err *err)
 {
     struct sim *s = sim_of(be);
-    int rc = obey(s, false, err);
+    int rc = obey_sim_command(s, false, err);
 
     if (rc == 0)
         rc = fail_memory(s, err);
@@ -255,24 +257,24 @@ static int sim_alloc(struct backend *be, size_t bytes, void **ret, struct err *e
 
 static int sim_sync(struct backend *be, struct err *err)
 {
-    int rc = obey(sim_of(be), false, err);
+    int rc = obey_sim_command(sim_of(be), false, err);
 
     return rc ? rc : sim_of(be)->host->sync(be, err);
 }
 
 /* Runs an operation of the host as slowly as the device would. */
-#define SLOWLY(call)                       \
-    do {                                   \
-        struct sim *sim = sim_of(be);      \
-        int64_t began;                     \
-        int status = obey(sim, true, err); \
-                                           \
-        if (status != 0)                   \
-            return status;                 \
-        began = clock_mono_ns();           \
-        status = sim->host->call;          \
-        slow_down(sim, began);             \
-        return status;                     \
+#define SLOWLY(call)                                   \
+    do {                                               \
+        struct sim *sim = sim_of(be);                  \
+        int64_t began;                                 \
+        int status = obey_sim_command(sim, true, err); \
+                                                       \
+        if (status != 0)                               \
+            return status;                             \
+        began = clock_mono_ns();                       \
+        status = sim->host->call;                      \
+        slow_down(sim, began);                         \
+        return status;                                 \
     } while (0)
 
 static int sim_linear(struct backend *be, struct linear *l, struct tensor x, enum epilogue epilogue,
@@ -320,7 +322,7 @@ static int sim_mel(struct backend *be, struct mel *m, const struct audio *audio,
         s->works |= audio[i].n > 1;
     if (s->works && s->command == CONTROL_HANG && s->left > 0)
         s->left--;
-    rc = obey(s, true, err);
+    rc = obey_sim_command(s, true, err);
     if (rc == 0)
         rc = fail_memory(s, err);
     if (rc != 0)
@@ -360,12 +362,12 @@ static int control_path(const struct device *d, struct sim *s, struct err *err)
     n = snprintf(s->control, sizeof(s->control), "%s/sim-%s", folder, d->name + 4);
     if (n < 0 || (size_t)n >= sizeof(s->control))
         return err_set(err, ERR_USAGE, "NIGHTSHIFT_SIM_CONTROL is too long");
-    return obey(s, false, err);
+    return obey_sim_command(s, false, err);
 }
 
 /* The host's backend becomes the device's. */
-static void dress(struct backend *be, struct sim *s, const struct device *d,
-                  const struct device_options *o)
+static void install_sim_backend(struct backend *be, struct sim *s, const struct device *d,
+                                const struct device_options *o)
 {
     s->host = be->ops;
     s->ops = *be->ops;
@@ -406,7 +408,7 @@ int backend_open_sim(const char *name, const struct device_options *o, struct ba
         return rc;
     }
     s->speed = d.speed;
-    dress(be, s, &d, o);
+    install_sim_backend(be, s, &d, o);
     *ret = be;
     return 0;
 }

@@ -11,7 +11,8 @@
 static float *row_of(struct tensor t, int64_t row) { return (float *)t.data + row * t.stride; }
 
 /* Columns [first, first + count) of n rows of one head. */
-static void standardise(struct tensor t, int64_t row, int64_t n, int64_t first, int64_t count)
+static void standardise_columns(struct tensor t, int64_t row, int64_t n, int64_t first,
+                                int64_t count)
 {
     double mean[STRIP] = {0}, variance[STRIP] = {0}, scale[STRIP];
     float low[STRIP], high[STRIP];
@@ -46,7 +47,7 @@ static void standardise(struct tensor t, int64_t row, int64_t n, int64_t first, 
 }
 
 /* The row with what a median needs beside it: reflected at its ends, not repeating them. */
-static void reflect(const float *x, int64_t frames, float *ret)
+static void pad_by_reflection(const float *x, int64_t frames, float *ret)
 {
     for (int64_t i = 1; i <= SIDE; i++) {
         ret[SIDE - i] = x[i];
@@ -56,8 +57,8 @@ static void reflect(const float *x, int64_t frames, float *ret)
 }
 
 /* Row r of all heads. */
-static void combine(const struct host *h, struct tensor scores, uint32_t heads, int64_t frames,
-                    int64_t r, struct tensor out)
+static void average_filtered_heads(const struct host *h, struct tensor scores, uint32_t heads,
+                                   int64_t frames, int64_t r, struct tensor out)
 {
     float sum[BACKEND_MAX_KEYS] = {0}, wide[BACKEND_MAX_KEYS + 2 * SIDE] = {0};
     size_t whole = ((size_t)frames + 15) / 16 * 16;
@@ -66,7 +67,7 @@ static void combine(const struct host *h, struct tensor scores, uint32_t heads, 
         const float *x = row_of(scores, head * out.rows + r);
 
         if (frames > SIDE) {
-            reflect(x, frames, wide);
+            pad_by_reflection(x, frames, wide);
             h->kernels->add_median(wide, whole, sum);
             continue;
         }
@@ -94,11 +95,11 @@ int host_align(struct backend *be, struct tensor scores, uint32_t heads, uint32_
 #pragma omp parallel for collapse(2) schedule(static) num_threads(threads)
     for (uint32_t head = 0; head < heads; head++) {
         for (int64_t s = 0; s < strips; s++)
-            standardise(scores, head * n, n, s * STRIP,
-                        frames - s * STRIP < STRIP ? frames - s * STRIP : STRIP);
+            standardise_columns(scores, head * n, n, s * STRIP,
+                                frames - s * STRIP < STRIP ? frames - s * STRIP : STRIP);
     }
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t r = 0; r < n; r++)
-        combine(h, scores, heads, frames, r, out);
+        average_filtered_heads(h, scores, heads, frames, r, out);
     return 0;
 }

@@ -49,8 +49,8 @@ static void store_bf16(uint16_t *keys, uint16_t *values, uint32_t at, const uint
 }
 
 /* Row `row` of k and v becomes key `at` of a slot's head. */
-static void store(const struct kv *kv, uint32_t slot, uint32_t head, uint32_t at, struct tensor k,
-                  struct tensor v, int64_t row)
+static void store_key_value(const struct kv *kv, uint32_t slot, uint32_t head, uint32_t at,
+                            struct tensor k, struct tensor v, int64_t row)
 {
     size_t ka = (size_t)(row * k.stride) + (size_t)head * HEAD;
     size_t va = (size_t)(row * v.stride) + (size_t)head * HEAD;
@@ -64,21 +64,21 @@ static void store(const struct kv *kv, uint32_t slot, uint32_t head, uint32_t at
                    (const uint16_t *)v.data + va);
 }
 
-static bool computes(const struct host *h, enum dtype type)
+static bool can_attend_type(const struct host *h, enum dtype type)
 {
     return type == DTYPE_F32 || (type == DTYPE_BF16 && h->kernels->attend_bf16);
 }
 
 /* Whether t may be queries, keys or values of the cache, or what comes of it. */
-static bool fits(const struct host *h, const struct kv *kv, struct tensor t)
+static bool matches_kv_cache(const struct host *h, const struct kv *kv, struct tensor t)
 {
     return (t.type == kv->type || kv->type == DTYPE_I8) && t.cols == (int64_t)kv->heads * HEAD &&
-           t.rows > 0 && kv->capacity <= BACKEND_MAX_KEYS && computes(h, t.type);
+           t.rows > 0 && kv->capacity <= BACKEND_MAX_KEYS && can_attend_type(h, t.type);
 }
 
 /* Rows [from, from + n) of k and v become keys 0 .. n-1 of a slot. */
-static void fill(const struct host *h, const struct kv *kv, uint32_t slot, struct tensor k,
-                 struct tensor v, int64_t from, int64_t n)
+static void fill_kv_cache(const struct host *h, const struct kv *kv, uint32_t slot, struct tensor k,
+                          struct tensor v, int64_t from, int64_t n)
 {
     int64_t groups = (n + KERNEL_KEYS - 1) / KERNEL_KEYS;
 
@@ -86,7 +86,7 @@ static void fill(const struct host *h, const struct kv *kv, uint32_t slot, struc
     for (uint32_t head = 0; head < kv->heads; head++) {
         for (int64_t g = 0; g < groups; g++)
             for (int64_t r = g * KERNEL_KEYS; r < (g + 1) * KERNEL_KEYS && r < n; r++)
-                store(kv, slot, head, (uint32_t)r, k, v, from + r);
+                store_key_value(kv, slot, head, (uint32_t)r, k, v, from + r);
     }
 }
 
@@ -96,7 +96,7 @@ int host_kv_fill(struct backend *be, struct kv kv, const uint32_t *slots, uint32
     struct host *h = host_of(be);
     int64_t n = windows ? k.rows / windows : 0;
 
-    if (!fits(h, &kv, k) || !fits(h, &kv, v) || k.rows != v.rows || n < 1 ||
+    if (!matches_kv_cache(h, &kv, k) || !matches_kv_cache(h, &kv, v) || k.rows != v.rows || n < 1 ||
         k.rows != n * windows || n > kv.capacity)
         return host_shape(err, "kv_fill");
     for (uint32_t i = 0; i < windows; i++)
@@ -106,7 +106,7 @@ int host_kv_fill(struct backend *be, struct kv kv, const uint32_t *slots, uint32
         if (kv.type == DTYPE_I8)
             host_fill_i8(h, &kv, slots[i], k, v, n * i, n);
         else
-            fill(h, &kv, slots[i], k, v, n * i, n);
+            fill_kv_cache(h, &kv, slots[i], k, v, n * i, n);
     return 0;
 }
 
@@ -136,8 +136,8 @@ int host_kv_append(struct backend *be, struct kv kv, const struct token_row *row
 {
     struct host *h = host_of(be);
 
-    if (!fits(h, &kv, k) || !fits(h, &kv, v) || kv.type == DTYPE_I8 || v.rows != k.rows ||
-        !rows_fit(&kv, rows, k.rows))
+    if (!matches_kv_cache(h, &kv, k) || !matches_kv_cache(h, &kv, v) || kv.type == DTYPE_I8 ||
+        v.rows != k.rows || !rows_fit(&kv, rows, k.rows))
         return host_shape(err, "kv_append");
         /* A head's rows in their order: a pair's second key comes after its first (store_bf16). */
 #pragma omp parallel for schedule(static) \
@@ -145,18 +145,18 @@ int host_kv_append(struct backend *be, struct kv kv, const struct token_row *row
     for (uint32_t head = 0; head < kv.heads; head++)
         for (int64_t r = 0; r < k.rows; r++)
             if (!nobodys(&rows[r]))
-                store(&kv, (uint32_t)rows[r].slot, head, (uint32_t)rows[r].pos, k, v, r);
+                store_key_value(&kv, (uint32_t)rows[r].slot, head, (uint32_t)rows[r].pos, k, v, r);
     return 0;
 }
 
 /* One window's queries, rows [from, from + n), over its packed keys. */
-static void attend(const struct host *h, const struct kv *kv, struct tensor q, struct tensor out,
-                   int64_t from, int64_t n)
+static void attend_window(const struct host *h, const struct kv *kv, struct tensor q,
+                          struct tensor out, int64_t from, int64_t n)
 {
     int64_t groups = (n + KERNEL_QUERIES - 1) / KERNEL_QUERIES;
 
     /* Shares of a few milliseconds at most, in order, so that a head stays in the cache and a
-     * thread that was put aside does not keep the others waiting. */
+     * thread that was quarantined does not keep the others waiting. */
 #pragma omp parallel for collapse(2) schedule(dynamic, 16) num_threads(h->threads)
     for (uint32_t head = 0; head < kv->heads; head++) {
         for (int64_t g = 0; g < groups; g++) {
@@ -191,7 +191,7 @@ int host_attention(struct backend *be, uint32_t windows, struct tensor q, struct
         .type = q.type, .heads = (uint32_t)(q.cols / HEAD), .capacity = (uint32_t)n, .slots = 1};
     int rc;
 
-    if (!computes(h, q.type) || q.cols < HEAD || q.cols % HEAD != 0 || n < 1 ||
+    if (!can_attend_type(h, q.type) || q.cols < HEAD || q.cols % HEAD != 0 || n < 1 ||
         n > BACKEND_MAX_KEYS || q.rows != n * windows || !same_shape(q, k) || !same_shape(q, v) ||
         !same_shape(q, out))
         return host_shape(err, "attention");
@@ -201,8 +201,8 @@ int host_attention(struct backend *be, uint32_t windows, struct tensor q, struct
         return rc;
     kv.data = h->packed;
     for (uint32_t i = 0; i < windows; i++) {
-        fill(h, &kv, 0, k, v, n * i, n);
-        attend(h, &kv, q, out, n * i, n);
+        fill_kv_cache(h, &kv, 0, k, v, n * i, n);
+        attend_window(h, &kv, q, out, n * i, n);
     }
     return 0;
 }
@@ -214,8 +214,8 @@ int host_attention_rows(struct backend *be, struct tensor q, struct kv kv,
     struct host *h = host_of(be);
     size_t bytes = 0;
 
-    if (!fits(h, &kv, q) || !fits(h, &kv, out) || q.rows != out.rows || q.type != out.type ||
-        (kv.type == DTYPE_I8 && keys == 0) ||
+    if (!matches_kv_cache(h, &kv, q) || !matches_kv_cache(h, &kv, out) || q.rows != out.rows ||
+        q.type != out.type || (kv.type == DTYPE_I8 && keys == 0) ||
         !(keys ? cross_fits(&kv, rows, q.rows, keys) : rows_fit(&kv, rows, q.rows)))
         return host_shape(err, "attention_rows");
     if (be->rehearsing)
@@ -261,7 +261,7 @@ int host_attention_scores(struct backend *be, struct tensor q, struct kv kv,
     struct host *h = host_of(be);
     size_t bytes = (size_t)q.rows * keys * HEAD * dtype_size(kv.type);
 
-    if (!fits(h, &kv, q) || head >= kv.heads || keys < 1 || out.type != DTYPE_F32 ||
+    if (!matches_kv_cache(h, &kv, q) || head >= kv.heads || keys < 1 || out.type != DTYPE_F32 ||
         out.rows != q.rows || out.cols != (int64_t)keys || !cross_fits(&kv, rows, q.rows, keys))
         return host_shape(err, "attention_scores");
 #pragma omp parallel for schedule(dynamic, 4) num_threads(host_threads(h, bytes))

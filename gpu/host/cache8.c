@@ -30,25 +30,25 @@ static float *head_scales(const struct kv *kv, uint32_t slot, uint32_t head)
 }
 
 /* One row of one head of t, as float32: where it lies, or in `room`. */
-static const float *row_of(struct tensor t, int64_t row, uint32_t head, float *room)
+static const float *row_of(struct tensor t, int64_t row, uint32_t head, float *scratch)
 {
     int64_t at = row * t.stride + (int64_t)head * HEAD;
 
     if (t.type == DTYPE_F32)
         return (const float *)t.data + at;
     for (int d = 0; d < HEAD; d++)
-        room[d] = bf16_to_f32(((const uint16_t *)t.data)[at + d]);
-    return room;
+        scratch[d] = bf16_to_f32(((const uint16_t *)t.data)[at + d]);
+    return scratch;
 }
 
 /* Of each dimension over rows [from, from + n): its scale, and what values are multiplied with. */
-static void measure(struct tensor t, int64_t from, int64_t n, uint32_t head, float *scale,
-                    float *factor)
+static void measure_dimension_scales(struct tensor t, int64_t from, int64_t n, uint32_t head,
+                                     float *scale, float *factor)
 {
-    float room[HEAD], high[HEAD] = {0};
+    float scratch[HEAD], high[HEAD] = {0};
 
     for (int64_t r = 0; r < n; r++) {
-        const float *x = row_of(t, from + r, head, room);
+        const float *x = row_of(t, from + r, head, scratch);
 
         for (int d = 0; d < HEAD; d++) {
             float a = fabsf(x[d]);
@@ -66,7 +66,7 @@ static void measure(struct tensor t, int64_t from, int64_t n, uint32_t head, flo
 }
 
 /* To the nearest, ties to even: |x| <= 127, or a value that is not finite times 0. */
-static int8_t eight(float x, float factor)
+static int8_t quantize_to_int8(float x, float factor)
 {
     const float magic = 0x1.8p23f; /* adding it rounds to an integer */
     float y = x * factor + magic - magic;
@@ -78,19 +78,20 @@ static void fill_head(const struct kv *kv, uint32_t slot, uint32_t head, bool va
                       struct tensor t, int64_t from, int64_t n)
 {
     int8_t *keys = head_keys(kv, slot, head), *values = head_values(kv, slot, head);
-    float room[HEAD], factor[HEAD];
+    float scratch[HEAD], factor[HEAD];
 
-    measure(t, from, n, head, head_scales(kv, slot, head) + (value ? HEAD : 0), factor);
+    measure_dimension_scales(t, from, n, head, head_scales(kv, slot, head) + (value ? HEAD : 0),
+                             factor);
     for (int64_t r = 0; r < n; r++) {
-        const float *x = row_of(t, from + r, head, room);
+        const float *x = row_of(t, from + r, head, scratch);
         int8_t *block = keys + r / KERNEL_KEYS * KERNEL_KEYS * HEAD + r % KERNEL_KEYS;
 
         if (value)
             for (int d = 0; d < HEAD; d++)
-                values[r * HEAD + d] = eight(x[d], factor[d]);
+                values[r * HEAD + d] = quantize_to_int8(x[d], factor[d]);
         else
             for (int d = 0; d < HEAD; d++)
-                block[d * KERNEL_KEYS] = eight(x[d], factor[d]);
+                block[d * KERNEL_KEYS] = quantize_to_int8(x[d], factor[d]);
     }
 }
 
@@ -108,8 +109,8 @@ void host_fill_i8(const struct host *h, const struct kv *kv, uint32_t slot, stru
 static float scaled_query(struct tensor q, int64_t row, uint32_t head, const float *scales,
                           float *ret)
 {
-    float room[HEAD];
-    const float *x = row_of(q, row, head, room);
+    float scratch[HEAD];
+    const float *x = row_of(q, row, head, scratch);
     float taint = 0.0f;
 
     for (int d = 0; d < HEAD; d++) {
@@ -131,8 +132,9 @@ static void put_row(const struct host *h, struct tensor out, int64_t row, uint32
 }
 
 /* n rows from `row`, which look at one slot. */
-static void look(const struct host *h, struct tensor q, const struct kv *kv, uint32_t slot,
-                 uint32_t head, int64_t row, int64_t n, uint32_t keys, struct tensor out)
+static void attend_slot_queries(const struct host *h, struct tensor q, const struct kv *kv,
+                                uint32_t slot, uint32_t head, int64_t row, int64_t n, uint32_t keys,
+                                struct tensor out)
 {
     const float *scales = head_scales(kv, slot, head);
     float queries[KERNEL_TOGETHER * HEAD] = {0}, found[KERNEL_TOGETHER * HEAD];
@@ -168,7 +170,7 @@ void host_attend_i8(const struct host *h, struct tensor q, const struct kv *kv,
             while (next < end && next < q.rows && rows[next].slot != -1 &&
                    rows[next].cross == rows[r].cross)
                 next++;
-            look(h, q, kv, (uint32_t)rows[r].cross, head, r, next - r, keys, out);
+            attend_slot_queries(h, q, kv, (uint32_t)rows[r].cross, head, r, next - r, keys, out);
         }
     }
 }

@@ -93,7 +93,7 @@ void host_rules_free(struct backend *be, struct rules *r)
 /* ---- the rules ---- */
 
 /* Ids [from, to) out. */
-static void forbid(float *logits, int32_t from, int32_t to)
+static void forbid_token_range(float *logits, int32_t from, int32_t to)
 {
     for (int32_t i = from; i < to; i++)
         logits[i] = -INFINITY;
@@ -105,20 +105,20 @@ static void mask_timestamps(const struct rules_spec *s, const struct choice_ask 
     bool last = ask->last >= begin, before = ask->count < 2 || ask->before >= begin;
 
     if (ask->count == 0) { /* a timestamp, not too late */
-        forbid(logits, 0, begin);
-        forbid(logits, s->max_initial + 1, end);
+        forbid_token_range(logits, 0, begin);
+        forbid_token_range(logits, s->max_initial + 1, end);
         return;
     }
     if (last && before) /* a pair is complete: text or the end */
-        forbid(logits, begin, end);
+        forbid_token_range(logits, begin, end);
     else if (last) /* a segment has ended: the next one's start, or the end */
-        forbid(logits, 0, s->eot);
+        forbid_token_range(logits, 0, s->eot);
     /* Never back; and a segment that has begun must have a length, or windows could stand still. */
     if (ask->last_time >= begin && ask->last_time < end)
-        forbid(logits, begin, last && !before ? ask->last_time : ask->last_time + 1);
+        forbid_token_range(logits, begin, last && !before ? ask->last_time : ask->last_time + 1);
 }
 
-static void mask(const struct rules_spec *s, const struct choice_ask *ask, float *logits)
+static void mask_logits(const struct rules_spec *s, const struct choice_ask *ask, float *logits)
 {
     for (uint32_t i = 0; i < s->never_count; i++)
         if (s->never[i] != s->eot) /* or no window would ever end */
@@ -126,10 +126,10 @@ static void mask(const struct rules_spec *s, const struct choice_ask *ask, float
     for (uint32_t i = 0; ask->count == 0 && i < s->never_first_count; i++)
         logits[s->never_first[i]] = -INFINITY;
     /* The specials lie between the end and the timestamps. */
-    forbid(logits, s->eot + 1, s->timestamp_begin);
-    forbid(logits, s->timestamp_end + 1, (int32_t)s->vocab);
+    forbid_token_range(logits, s->eot + 1, s->timestamp_begin);
+    forbid_token_range(logits, s->timestamp_end + 1, (int32_t)s->vocab);
     if (ask->what & CHOOSE_NO_TIMES)
-        forbid(logits, s->timestamp_begin, s->timestamp_end + 1);
+        forbid_token_range(logits, s->timestamp_begin, s->timestamp_end + 1);
     else
         mask_timestamps(s, ask, logits);
 }
@@ -137,8 +137,8 @@ static void mask(const struct rules_spec *s, const struct choice_ask *ask, float
 /* ---- the choice ---- */
 
 /* The largest of logits[from, to), its id (the lowest of equals) in *id. NaN is never larger. */
-static float largest(const struct kernels *k, const float *logits, int32_t from, int32_t to,
-                     int32_t *id)
+static float find_largest_logit(const struct kernels *k, const float *logits, int32_t from,
+                                int32_t to, int32_t *id)
 {
     size_t at = SIZE_MAX;
     float max = k->largest(logits + from, (size_t)(to - from), &at);
@@ -148,8 +148,8 @@ static float largest(const struct kernels *k, const float *logits, int32_t from,
     return max;
 }
 
-static double mass(const struct kernels *k, const float *logits, int32_t from, int32_t to,
-                   double max)
+static double sum_exponentials(const struct kernels *k, const float *logits, int32_t from,
+                               int32_t to, double max)
 {
     return k->exp_sum(0, logits + from, (size_t)(to - from), max, 1);
 }
@@ -157,8 +157,8 @@ static double mass(const struct kernels *k, const float *logits, int32_t from, i
 /* The id at which the growing sum of e^(logit/temperature) passes uniform times the whole. The
  * whole is added up in pieces, several exponentials at once, and only the piece in which the sum
  * passes is gone through again. */
-static int32_t draw(const struct kernels *k, const float *logits, int32_t from, int32_t to,
-                    double max, double temperature, double uniform)
+static int32_t sample_token(const struct kernels *k, const float *logits, int32_t from, int32_t to,
+                            double max, double temperature, double uniform)
 {
     int64_t length = ((int64_t)to - from + PIECES - 1) / PIECES, starts[PIECES + 1] = {from};
     double sums[PIECES + 1] = {0}, sum, passed; /* before each piece */
@@ -190,23 +190,23 @@ static void choose_token(const struct kernels *k, const struct rules_spec *s,
 {
     int32_t begin = s->timestamp_begin, end = (int32_t)s->vocab, from = 0;
     int32_t text_id = -1, time_id = -1;
-    float text_max = largest(k, logits, 0, begin, &text_id);
-    float time_max = largest(k, logits, begin, end, &time_id);
+    float text_max = find_largest_logit(k, logits, 0, begin, &text_id);
+    float time_max = find_largest_logit(k, logits, begin, end, &time_id);
     double max = text_max >= time_max ? (double)text_max : (double)time_max, text, time;
     double temperature = (double)ask->temperature;
 
     if ((text_id < 0 && time_id < 0) || !isfinite(max))
         return;
-    text = mass(k, logits, 0, begin, max);
-    time = mass(k, logits, begin, end, max);
+    text = sum_exponentials(k, logits, 0, begin, max);
+    time = sum_exponentials(k, logits, begin, end, max);
     if (time_id >= 0 && time > number_exp((double)text_max - max)) {
         from = begin;
         text = 0;
-        forbid(logits, 0, begin); /* for top */
+        forbid_token_range(logits, 0, begin); /* for top */
     }
     if (temperature > 0)
-        ret->token = draw(k, logits, from, end, from == begin ? (double)time_max : max, temperature,
-                          ask->uniform);
+        ret->token = sample_token(k, logits, from, end, from == begin ? (double)time_max : max,
+                                  temperature, ask->uniform);
     else if (from == begin || (time_id >= 0 && time_max > text_max))
         ret->token = time_id;
     else
@@ -216,7 +216,7 @@ static void choose_token(const struct kernels *k, const struct rules_spec *s,
 }
 
 /* A logit, where one that is no number counts as minus infinity. */
-static float logit(const float *logits, int32_t id)
+static float read_logit(const float *logits, int32_t id)
 {
     return isnan(logits[id]) ? -INFINITY : logits[id];
 }
@@ -227,10 +227,11 @@ static void choose_language(const struct rules_spec *s, const float *logits, str
     double sum = 0;
 
     for (uint32_t i = 0; i < s->language_count; i++)
-        if (best < 0 || logit(logits, s->languages[i]) > logit(logits, best))
+        if (best < 0 || read_logit(logits, s->languages[i]) > read_logit(logits, best))
             best = s->languages[i];
     for (uint32_t i = 0; i < s->language_count; i++)
-        sum += number_exp((double)logit(logits, s->languages[i]) - (double)logit(logits, best));
+        sum += number_exp((double)read_logit(logits, s->languages[i]) -
+                          (double)read_logit(logits, best));
     ret->language = best;
     ret->language_prob = best >= 0 && sum > 0 ? 1.0 / sum : 0;
 }
@@ -242,7 +243,7 @@ static void choose_start(const struct kernels *k, const struct rules_spec *s, co
     choose_language(s, logits, ret);
     if (s->no_speech >= 0 && isfinite(max))
         ret->no_speech = number_exp((double)logits[s->no_speech] - (double)max) /
-                         mass(k, logits, 0, (int32_t)s->vocab, (double)max);
+                         sum_exponentials(k, logits, 0, (int32_t)s->vocab, (double)max);
 }
 
 /* How likely a token of the text is among all of them. */
@@ -250,13 +251,13 @@ static void choose_given(const struct kernels *k, const struct rules_spec *s, co
                          int32_t given, struct choice *ret)
 {
     int32_t id = -1;
-    float max = largest(k, logits, 0, s->eot, &id);
+    float max = find_largest_logit(k, logits, 0, s->eot, &id);
 
     if (id < 0 || !isfinite(max) || given < 0 || given >= s->eot)
         return;
     ret->token = given;
-    ret->logprob =
-        (double)logit(logits, given) - (double)max - log(mass(k, logits, 0, s->eot, (double)max));
+    ret->logprob = (double)read_logit(logits, given) - (double)max -
+                   log(sum_exponentials(k, logits, 0, s->eot, (double)max));
 }
 
 static void choose_row(const struct kernels *k, const struct rules_spec *s, float *logits,
@@ -268,12 +269,12 @@ static void choose_row(const struct kernels *k, const struct rules_spec *s, floa
     *ret = (struct choice){.token = -1, .language = -1, .logprob = -INFINITY};
     if (ask->what == 0)
         return;
-    max = largest(k, logits, 0, (int32_t)s->vocab, &id);
+    max = find_largest_logit(k, logits, 0, (int32_t)s->vocab, &id);
     ret->usable = id >= 0 && isfinite(max);
     if (ask->what & CHOOSE_START)
         choose_start(k, s, logits, max, ret);
     if (ask->what & CHOOSE_TOKEN) {
-        mask(s, ask, logits);
+        mask_logits(s, ask, logits);
         choose_token(k, s, ask, logits, ret);
     } else if (ask->what & CHOOSE_GIVEN) {
         choose_given(k, s, logits, ask->last, ret);

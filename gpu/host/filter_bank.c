@@ -31,7 +31,7 @@ struct filter_bank {
 };
 
 /* Samples from the first frame's beginning to the last one's end. */
-static size_t reach(const struct filter_bank_spec *s, uint32_t frames)
+static size_t count_spanned_samples(const struct filter_bank_spec *s, uint32_t frames)
 {
     return (size_t)(frames - 1) * s->step + s->frame;
 }
@@ -55,7 +55,7 @@ static int make_desk(const struct filter_bank *f, struct desk *d, struct err *er
 {
     d->scratch = aligned_alloc(64, KERNEL_BANK_BYTES(f->spec.mel.fft));
     d->bin = calloc((size_t)KERNEL_BANK_FRAMES * f->spec.mel.bins, sizeof(double));
-    d->heard = calloc(reach(&f->spec, KERNEL_BANK_FRAMES), sizeof(float));
+    d->heard = calloc(count_spanned_samples(&f->spec, KERNEL_BANK_FRAMES), sizeof(float));
     if (!d->scratch || !d->bin || !d->heard)
         return err_set(err, ERR_NOMEM, "no memory for a filter bank");
     return 0;
@@ -91,7 +91,7 @@ static int make_tables(struct filter_bank *f, struct err *err)
     return 0;
 }
 
-static int prepare(struct filter_bank *f, struct err *err)
+static int prepare_filter_bank(struct filter_bank *f, struct err *err)
 {
     int rc = choose_stages(f, err);
 
@@ -122,7 +122,7 @@ int host_filter_bank_new(struct backend *be, const struct filter_bank_spec *spec
         return err_set(err, ERR_NOMEM, "no memory for a filter bank");
     f->spec = *spec;
     f->threads = (uint32_t)host_of(be)->threads;
-    rc = prepare(f, err);
+    rc = prepare_filter_bank(f, err);
     if (rc != 0) {
         host_filter_bank_free(be, f);
         return rc;
@@ -149,7 +149,8 @@ void host_filter_bank_free(struct backend *be, struct filter_bank *f)
 }
 
 /* Sample i of a window of n, which may lie beyond its ends. */
-static float sample(const struct filter_bank_spec *s, const float *pcm, int64_t n, int64_t i)
+static float read_padded_sample(const struct filter_bank_spec *s, const float *pcm, int64_t n,
+                                int64_t i)
 {
     if (s->place == FRAME_MIRRORED)
         i = i < 0 ? -i : i >= n ? 2 * (n - 1) - i : i;
@@ -157,8 +158,8 @@ static float sample(const struct filter_bank_spec *s, const float *pcm, int64_t 
 }
 
 /* The samples [at, at + count) of a window of n to d->heard. */
-static void hear(const struct filter_bank_spec *s, const struct desk *d, const float *pcm,
-                 int64_t n, int64_t at, size_t count)
+static void load_frame_samples(const struct filter_bank_spec *s, const struct desk *d,
+                               const float *pcm, int64_t n, int64_t at, size_t count)
 {
     float *heard = d->heard;
 
@@ -166,7 +167,7 @@ static void hear(const struct filter_bank_spec *s, const struct desk *d, const f
         memcpy(heard, pcm + at, count * sizeof(*heard));
     else
         for (size_t i = 0; i < count; i++)
-            heard[i] = sample(s, pcm, n, at + (int64_t)i);
+            heard[i] = read_padded_sample(s, pcm, n, at + (int64_t)i);
     for (size_t i = 0; i < count; i++)
         heard[i] = filter_bank_sample(heard[i]);
 }
@@ -179,7 +180,8 @@ static void run_frames(const struct host *h, const struct filter_bank *f, const 
     struct bank_job job = f->job;
 
     job.frames = count;
-    hear(s, d, pcm, (int64_t)n, (int64_t)(i * s->step) - filter_bank_before(s), reach(s, count));
+    load_frame_samples(s, d, pcm, (int64_t)n, (int64_t)(i * s->step) - filter_bank_before(s),
+                       count_spanned_samples(s, count));
     job.pcm = d->heard;
     job.scratch = d->scratch;
     job.bins = d->bin;
@@ -188,7 +190,7 @@ static void run_frames(const struct host *h, const struct filter_bank *f, const 
         ret[k] = (float)(s->logarithm ? log(fmax(d->bin[k], s->floor) + s->offset) : d->bin[k]);
 }
 
-static void centre(float *rows, size_t frames, size_t bins)
+static void subtract_bin_means(float *rows, size_t frames, size_t bins)
 {
     double mean[FILTER_BANK_MAX_BINS] = {0};
 
@@ -249,6 +251,6 @@ int host_filter_bank(struct backend *be, struct filter_bank *f, struct tensor pc
     }
 #pragma omp parallel for schedule(dynamic) num_threads(windows > 1 ? f->threads : 1)
     for (size_t w = 0; w < (f->spec.centre ? windows : 0); w++)
-        centre(rows + w * frames * bins, frames, bins);
+        subtract_bin_means(rows + w * frames * bins, frames, bins);
     return 0;
 }

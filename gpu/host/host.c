@@ -57,7 +57,7 @@ static void block_free(void *p)
 }
 
 /* Counts bytes as allocated, if the budget allows them. */
-static int take(struct backend *be, size_t bytes, struct err *err)
+static int charge_budget(struct backend *be, size_t bytes, struct err *err)
 {
     if (be->budget != 0 && (bytes > be->budget || be->allocated > be->budget - bytes))
         return err_set(err, ERR_VRAM,
@@ -71,7 +71,7 @@ static int take(struct backend *be, size_t bytes, struct err *err)
 
 int host_alloc(struct backend *be, size_t bytes, void **ret, struct err *err)
 {
-    int rc = take(be, bytes, err);
+    int rc = charge_budget(be, bytes, err);
     void *p;
 
     if (rc != 0)
@@ -101,7 +101,7 @@ int host_grow(struct host *h, void **scratch, size_t *have, size_t bytes, struct
     if (bytes <= *have)
         return 0;
     bytes = (bytes + 63) / 64 * 64;
-    rc = take(&h->base, bytes - *have, err);
+    rc = charge_budget(&h->base, bytes - *have, err);
     if (rc != 0)
         return rc;
     p = block_new(bytes);
@@ -140,7 +140,7 @@ static const struct kernels *pick_kernels(void)
 }
 
 /* The first "model name" of /proc/cpuinfo; left alone when there is none. */
-static void processor_name(char *name, size_t cap)
+static void processor_name(char *name, size_t capacity)
 {
     FILE *f = fopen("/proc/cpuinfo", "re");
     char line[256], *colon;
@@ -149,7 +149,7 @@ static void processor_name(char *name, size_t cap)
         if (strncmp(line, "model name", 10) == 0 && (colon = strchr(line, ':'))) {
             colon += strspn(colon, ": \t");
             colon[strcspn(colon, "\n")] = '\0';
-            snprintf(name, cap, "%s", colon);
+            snprintf(name, capacity, "%s", colon);
             break;
         }
     }

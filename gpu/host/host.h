@@ -19,7 +19,7 @@ struct host {
 };
 
 /* Threads for work that touches so many bytes: waking the others costs some microseconds, and on a
- * busy machine waiting for one that was put aside costs milliseconds. */
+ * busy machine waiting for one that was quarantined costs milliseconds. */
 static inline int host_threads(const struct host *h, size_t bytes)
 {
     return bytes < 256u << 10 ? 1 : h->threads;

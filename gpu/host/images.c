@@ -44,7 +44,7 @@ bool images_gathered(const struct conv2d_spec *s)
 }
 
 /* w as rows of [taps][in]. */
-static void turn(const struct conv2d_spec *s, const float *w, float *ret)
+static void transpose_kernel_taps(const struct conv2d_spec *s, const float *w, float *ret)
 {
     int64_t taps = taps_of(s), in = s->in;
 
@@ -72,8 +72,8 @@ static int pack_rows(struct host *h, struct conv2d *c, struct err *err)
     return rc;
 }
 
-static int keep(struct backend *be, struct conv2d *c, const float *w, const float *bias,
-                struct err *err)
+static int store_conv_weights(struct backend *be, struct conv2d *c, const float *w,
+                              const float *bias, struct err *err)
 {
     int64_t taps = taps_of(&c->spec), in = c->spec.in;
     size_t n = (size_t)(c->spec.out * (c->spec.depthwise ? 1 : in) * taps);
@@ -90,7 +90,7 @@ static int keep(struct backend *be, struct conv2d *c, const float *w, const floa
     if (bias)
         memcpy(c->bias, bias, (size_t)c->spec.out * sizeof(float));
     if (!c->spec.depthwise)
-        turn(&c->spec, w, c->source);
+        transpose_kernel_taps(&c->spec, w, c->source);
     for (int64_t i = 0; c->spec.depthwise && i < in; i++)
         for (int64_t t = 0; t < taps; t++)
             c->source[t * in + i] = w[i * taps + t];
@@ -112,7 +112,7 @@ int host_conv2d_new(struct backend *be, enum precision precision, const struct c
         return err_set(err, ERR_NOMEM, "out of memory for weights");
     *c = (struct conv2d){.spec = *spec};
     c->type = spec->depthwise ? DTYPE_F32 : precision_type(precision);
-    rc = keep(be, c, w, bias, err);
+    rc = store_conv_weights(be, c, w, bias, err);
     if (rc != 0) {
         host_conv2d_free(be, c);
         return rc;
@@ -213,7 +213,7 @@ static void run_depthwise(struct host *h, const struct images *j)
     }
 }
 
-static int run(struct host *h, const struct images *j, struct err *err)
+static int run_convolution(struct host *h, const struct images *j, struct err *err)
 {
     const struct conv2d_spec *s = &j->c->spec;
     int64_t outputs = j->out_height * j->out_width;
@@ -250,5 +250,5 @@ int host_conv2d(struct backend *be, struct conv2d *c, uint32_t images, uint32_t 
         run_depthwise(h, &j);
         return 0;
     }
-    return run(h, &j, err);
+    return run_convolution(h, &j, err);
 }

@@ -11,7 +11,8 @@ static dnnl_data_type_t dnn_type(enum dtype type)
     return type == DTYPE_BF16 ? dnnl_bf16 : dnnl_f32;
 }
 
-static void drop(struct backend *be, const struct conv2d *c, struct prepared_image *p)
+static void free_prepared_image(struct backend *be, const struct conv2d *c,
+                                struct prepared_image *p)
 {
     dnnl_memory_t memories[] = {p->x, p->y, p->bias, p->scratch,
                                 p->w_memory == c->w_memory ? NULL : p->w_memory};
@@ -28,7 +29,7 @@ static void drop(struct backend *be, const struct conv2d *c, struct prepared_ima
 void images_forget(struct backend *be, struct conv2d *c)
 {
     while (c->count > 0)
-        drop(be, c, &c->prepared[--c->count]);
+        free_prepared_image(be, c, &c->prepared[--c->count]);
     if (c->w_memory)
         dnnl_memory_destroy(c->w_memory);
     c->w_memory = NULL;
@@ -52,8 +53,8 @@ static struct conv2d_spec spec_of(const struct conv2d *c)
 }
 
 /* *ret NULL: oneDNN has nothing for it. */
-static int describe(struct host *h, const struct images *j, dnnl_primitive_desc_t *ret,
-                    struct err *err)
+static int describe_convolution(struct host *h, const struct images *j, dnnl_primitive_desc_t *ret,
+                                struct err *err)
 {
     const struct conv2d_spec own = spec_of(j->c), *s = &own;
     dnnl_dims_t xd = {1, s->in, j->height, j->width};
@@ -134,8 +135,8 @@ static int pack_first(struct host *h, struct conv2d *c, const_dnnl_primitive_des
 }
 
 /* The weights in the layout of pd: those that are packed already, when they are the same. */
-static int pack(struct host *h, struct conv2d *c, const_dnnl_primitive_desc_t pd,
-                struct prepared_image *p, struct err *err)
+static int pack_conv_weights(struct host *h, struct conv2d *c, const_dnnl_primitive_desc_t pd,
+                             struct prepared_image *p, struct err *err)
 {
     const onednn_layout wanted = dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0);
     onednn_layout packed = NULL;
@@ -166,19 +167,19 @@ static bool is_slow(const_dnnl_primitive_desc_t pd)
     return strncmp(name, "ref", 3) == 0;
 }
 
-static int prepare(struct host *h, const struct images *j, struct prepared_image *p,
-                   struct err *err)
+static int prepare_convolution(struct host *h, const struct images *j, struct prepared_image *p,
+                               struct err *err)
 {
     dnnl_primitive_desc_t pd = NULL;
     dnnl_status_t status;
-    int rc = describe(h, j, &pd, err);
+    int rc = describe_convolution(h, j, &pd, err);
 
     if (rc != 0)
         return rc;
     p->slow = !pd || is_slow(pd);
     if (p->slow)
         goto out;
-    rc = pack(h, j->c, pd, p, err);
+    rc = pack_conv_weights(h, j->c, pd, p, err);
     if (rc == 0)
         rc = host_memory(h, pd, dnnl_query_src_md, DNNL_MEMORY_NONE, &p->x, err);
     if (rc == 0)
@@ -200,13 +201,13 @@ out:
     if (pd)
         dnnl_primitive_desc_destroy(pd);
     if (rc != 0)
-        drop(&h->base, j->c, p);
+        free_prepared_image(&h->base, j->c, p);
     return rc;
 }
 
 /* What is prepared for this call; the oldest gives way when there are too many. */
-static int find(struct host *h, const struct images *j, struct prepared_image **ret,
-                struct err *err)
+static int find_or_prepare_image(struct host *h, const struct images *j,
+                                 struct prepared_image **ret, struct err *err)
 {
     struct prepared_image p = {
         .height = j->height, .width = j->width, .epilogue = j->epilogue, .y_type = j->y.type};
@@ -219,11 +220,11 @@ static int find(struct host *h, const struct images *j, struct prepared_image **
             (*ret)->epilogue == j->epilogue && (*ret)->y_type == j->y.type)
             return 0;
     }
-    rc = prepare(h, j, &p, err);
+    rc = prepare_convolution(h, j, &p, err);
     if (rc != 0)
         return rc;
     if (c->count == IMAGES_PREPARED) {
-        drop(&h->base, c, &c->prepared[0]);
+        free_prepared_image(&h->base, c, &c->prepared[0]);
         memmove(&c->prepared[0], &c->prepared[1], (IMAGES_PREPARED - 1) * sizeof(p));
         c->count--;
     }
@@ -232,7 +233,8 @@ static int find(struct host *h, const struct images *j, struct prepared_image **
     return 0;
 }
 
-static int run(struct host *h, const struct prepared_image *p, void *x, void *y, struct err *err)
+static int execute_primitive(struct host *h, const struct prepared_image *p, void *x, void *y,
+                             struct err *err)
 {
     dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, p->x},
                               {DNNL_ARG_WEIGHTS, p->w_memory},
@@ -254,14 +256,14 @@ static int run_whole(struct host *h, const struct images *j, bool *done, struct 
 {
     int64_t pixels = j->height * j->width, outputs = j->out_height * j->out_width;
     struct prepared_image *p;
-    int rc = find(h, j, &p, err);
+    int rc = find_or_prepare_image(h, j, &p, err);
 
     if (rc != 0)
         return rc;
     *done = !p->slow;
     for (int64_t i = 0; rc == 0 && *done && !h->base.rehearsing && i < j->count; i++)
-        rc = run(h, p, tensor_rows(j->x, i * pixels, pixels).data,
-                 tensor_rows(j->y, i * outputs, outputs).data, err);
+        rc = execute_primitive(h, p, tensor_rows(j->x, i * pixels, pixels).data,
+                               tensor_rows(j->y, i * outputs, outputs).data, err);
     return rc;
 }
 
@@ -281,7 +283,7 @@ static int look_for(struct host *h, const struct images *j, int64_t rows, bool *
 {
     const struct images piece = piece_of(j, rows);
     struct prepared_image *p;
-    int rc = rows > 0 ? find(h, &piece, &p, err) : 0;
+    int rc = rows > 0 ? find_or_prepare_image(h, &piece, &p, err) : 0;
 
     *done = rc == 0 && (rows == 0 || !p->slow);
     return rc;
@@ -294,7 +296,7 @@ static int run_piece(struct host *h, const struct images *j, int64_t first, int6
     const size_t bytes = gathered_bytes(&piece), row = bytes / (size_t)rows;
     struct prepared_image *p;
     char *to;
-    int rc = find(h, &piece, &p, err);
+    int rc = find_or_prepare_image(h, &piece, &p, err);
 
     if (rc != 0)
         return rc;
@@ -302,7 +304,7 @@ static int run_piece(struct host *h, const struct images *j, int64_t first, int6
 #pragma omp parallel for schedule(static) num_threads(host_threads(h, bytes))
     for (int64_t r = 0; r < rows; r++)
         images_gather(j, first + r, to + (size_t)r * row);
-    return run(h, p, to, tensor_rows(j->y, first, rows).data, err);
+    return execute_primitive(h, p, to, tensor_rows(j->y, first, rows).data, err);
 }
 
 static int run_pieces(struct host *h, const struct images *j, bool *done, struct err *err)

@@ -34,7 +34,7 @@ static bool pack_output(struct weights8 *l, int64_t o, const float *w, int64_t i
     return true;
 }
 
-static bool pack(const struct host *h, struct weights8 *l, const float *w, int64_t in)
+static bool pack_int8_weights(const struct host *h, struct weights8 *l, const float *w, int64_t in)
 {
     bool numbers = true;
 
@@ -65,7 +65,7 @@ int host_weights8_new(struct backend *be, int64_t out, int64_t in, const float *
         l.bias = l.scales + columns;
         if (bias)
             memcpy(l.bias, bias, (size_t)out * sizeof(float));
-        if (!pack(host_of(be), &l, w, in))
+        if (!pack_int8_weights(host_of(be), &l, w, in))
             rc = err_set(err, ERR_MODEL, "a weight is no number");
     }
     if (rc != 0) {
@@ -84,9 +84,9 @@ void host_weights8_free(struct backend *be, struct weights8 *l)
 }
 
 /* Rows [from, from + rows) through one block of outputs. */
-static void block(const struct host *h, const struct weights8 *l, int64_t b, const int8_t *x,
-                  const struct row8 *x8, int64_t from, int64_t rows, enum epilogue epilogue,
-                  struct tensor y)
+static void multiply_output_block(const struct host *h, const struct weights8 *l, int64_t b,
+                                  const int8_t *x, const struct row8 *x8, int64_t from,
+                                  int64_t rows, enum epilogue epilogue, struct tensor y)
 {
     int64_t first = b * KERNEL_COLUMNS, left = l->out - first;
     struct tensor to = tensor_rows(tensor_columns(y, first, y.cols - first), from, rows);
@@ -133,7 +133,8 @@ int host_linear8(struct host *h, const struct weights8 *l, struct tensor x, enum
         for (int64_t i = 0; i < groups * blocks; i++) {
             int64_t from = i / blocks * GROUP, left = x.rows - from;
 
-            block(h, l, i % blocks, x_i8, x8, from, left < GROUP ? left : GROUP, epilogue, y);
+            multiply_output_block(h, l, i % blocks, x_i8, x8, from, left < GROUP ? left : GROUP,
+                                  epilogue, y);
         }
     }
     return 0;

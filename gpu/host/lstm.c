@@ -124,7 +124,7 @@ static void add_inputs(const struct host *host, const struct part *p, int64_t se
 
 /* Sequences [from, to), at most KERNEL_ROWS of them, through this part. Those that have ended are
  * multiplied with the others and forgotten. */
-static void recur(const struct host *host, const struct part *p, int64_t from, int64_t to)
+static void run_recurrence(const struct host *host, const struct part *p, int64_t from, int64_t to)
 {
     int64_t hidden = p->hidden, blocks = host_rows_blocks(&p->d->recurrent), most = 0;
     float gates[KERNEL_ROWS * 4 * MAX_HIDDEN];
@@ -166,7 +166,8 @@ static void run_part(struct host *host, const struct part *p)
             add_inputs(host, p, s, b);
 #pragma omp parallel for schedule(dynamic) num_threads(threads)
     for (int64_t g = 0; g < groups; g++)
-        recur(host, p, g * each, (g + 1) * each < p->sequences ? (g + 1) * each : p->sequences);
+        run_recurrence(host, p, g * each,
+                       (g + 1) * each < p->sequences ? (g + 1) * each : p->sequences);
 }
 
 /* Steps that a sequence does not have. */

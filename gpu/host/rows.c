@@ -54,7 +54,8 @@ static bool pack_block(const struct host *h, struct row_weights *l, int64_t firs
     return exact;
 }
 
-static bool pack(const struct host *h, struct row_weights *l, const float *w, int64_t in)
+static bool pack_row_weights(const struct host *h, struct row_weights *l, const float *w,
+                             int64_t in)
 {
     int64_t blocks = host_blocks(l->out);
     bool exact = true;
@@ -82,7 +83,7 @@ static int keep_as(struct host *h, struct row_weights *l, enum dtype kept, const
     rc = host_alloc(&h->base, count * dtype_size(kept), &l->w, err);
     if (rc != 0)
         return rc;
-    *exact = pack(h, l, w, in);
+    *exact = pack_row_weights(h, l, w, in);
     if (!*exact) {
         host_release(&h->base, l->w);
         l->w = NULL;

@@ -120,7 +120,7 @@ int host_attention_spans(struct backend *be, struct spans spans, uint32_t heads,
 {
     struct call c = {spans, heads, head_size, scale, q, k, v, out, bias};
     struct host *h = host_of(be);
-    size_t count = 0, room, most = 0, at = 0;
+    size_t count = 0, capacity, most = 0, at = 0;
     struct piece *pieces;
     int threads, rc;
 
@@ -131,12 +131,12 @@ int host_attention_spans(struct backend *be, struct spans spans, uint32_t heads,
         most = length_of(&c, i) > most ? length_of(&c, i) : most;
     }
     threads = host_threads(h, (size_t)(q.rows * q.cols) * most);
-    room = (kernel_span_floats(most, head_size) + 15) / 16 * 16;
+    capacity = (kernel_span_floats(most, head_size) + 15) / 16 * 16;
     rc = host_grow(h, &h->scratch, &h->scratch_bytes,
-                   (size_t)threads * room * sizeof(float) + count * sizeof(*pieces), err);
+                   (size_t)threads * capacity * sizeof(float) + count * sizeof(*pieces), err);
     if (rc != 0)
         return rc;
-    pieces = (struct piece *)((float *)h->scratch + (size_t)threads * room);
+    pieces = (struct piece *)((float *)h->scratch + (size_t)threads * capacity);
     for (uint32_t i = 0; i < spans.count; i++)
         for (uint32_t from = 0; from < length_of(&c, i); from += PART)
             pieces[at++] = (struct piece){i, from};
@@ -144,7 +144,7 @@ int host_attention_spans(struct backend *be, struct spans spans, uint32_t heads,
     for (size_t i = 0; i < count; i++) {
         for (uint32_t head = 0; head < heads; head++)
             run_piece(h, &c, pieces[i], head,
-                      (float *)h->scratch + (size_t)omp_get_thread_num() * room);
+                      (float *)h->scratch + (size_t)omp_get_thread_num() * capacity);
     }
     return 0;
 }

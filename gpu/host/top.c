@@ -6,7 +6,7 @@
 #include <omp.h>
 
 /* Puts id into the k best, best first; it comes after its equals, which have lower ids. */
-static void insert(struct candidate *best, const float *logits, uint32_t k, int32_t id)
+static void insert_candidate(struct candidate *best, const float *logits, uint32_t k, int32_t id)
 {
     uint32_t at = k - 1;
 
@@ -28,7 +28,7 @@ static void top_row(const struct kernels *kernels, const float *logits, int32_t 
     for (int32_t i = 0; i < n; i++) {
         if (!(logits[i] > least)) /* nor if it is a NaN */
             continue;
-        insert(ret, logits, k, i);
+        insert_candidate(ret, logits, k, i);
         if (ret[k - 1].token >= 0)
             least = logits[ret[k - 1].token];
     }

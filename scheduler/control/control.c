@@ -61,8 +61,8 @@ out:
 }
 
 /* One frame out, one frame in; an error that the run reports is returned as such. */
-static int ask(struct control *c, uint8_t type, struct buf *payload, uint8_t wanted, int timeout_ms,
-               struct frame *ret, struct err *err)
+static int exchange_frames(struct control *c, uint8_t type, struct buf *payload, uint8_t wanted,
+                           int timeout_ms, struct frame *ret, struct err *err)
 {
     int rc;
 
@@ -93,7 +93,7 @@ int control_request(struct control *c, const struct request *rq, struct request_
     int rc;
 
     request_put(&b, rq);
-    rc = ask(c, CONTROL_REQUEST, &b, CONTROL_REPLY, ANSWER_MS, &f, err);
+    rc = exchange_frames(c, CONTROL_REQUEST, &b, CONTROL_REPLY, ANSWER_MS, &f, err);
     return rc ? rc : request_reply_get(f.payload, f.len, ret, err);
 }
 
@@ -101,7 +101,7 @@ int control_status(struct control *c, struct control_live *ret, struct err *err)
 {
     struct buf b = BUF_INIT;
     struct frame f = {0};
-    int rc = ask(c, CONTROL_STATUS, &b, CONTROL_LIVE, STATUS_MS, &f, err);
+    int rc = exchange_frames(c, CONTROL_STATUS, &b, CONTROL_LIVE, STATUS_MS, &f, err);
 
     return rc ? rc : control_live_get(f.payload, f.len, ret, err);
 }

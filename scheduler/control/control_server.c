@@ -104,7 +104,7 @@ static void client_serve(struct client *c);
 
 /* Begins to wait for its next request, or goes on to. Between the parts of an enqueue a walk
  * through a slow archive may take any time; a part that has begun may not. */
-static void expect(struct client *c)
+static void start_silence_timer(struct client *c)
 {
     if (!c->working && !c->answering && !c->closing && (!c->enqueuing || c->in.len) &&
         !uv_is_active((uv_handle_t *)&c->timer))
@@ -130,10 +130,10 @@ static void on_answered(uv_write_t *req, int status)
     }
     c->since_ms = uv_now(c->server->loop);
     client_serve(c); /* what it had sent already */
-    expect(c);
+    start_silence_timer(c);
 }
 
-static void answer(struct client *c, uint8_t type, const struct buf *payload)
+static void send_answer(struct client *c, uint8_t type, const struct buf *payload)
 {
     uv_buf_t b;
 
@@ -162,7 +162,7 @@ static void answer_error(struct client *c, const struct err *err)
     struct buf b = BUF_INIT;
 
     control_error_put(&b, err);
-    answer(c, CONTROL_ERROR, &b);
+    send_answer(c, CONTROL_ERROR, &b);
     buf_free(&b);
 }
 
@@ -175,7 +175,7 @@ static void say_and_leave(struct client *c, const struct err *err)
 static void on_go_on(uv_timer_t *timer);
 
 /* One piece of the client's request. */
-static void work(struct client *c)
+static void process_request_piece(struct client *c)
 {
     struct request_reply reply = {0};
     struct buf b = BUF_INIT;
@@ -200,11 +200,11 @@ static void work(struct client *c)
         return;
     }
     request_reply_put(&b, &reply);
-    answer(c, CONTROL_REPLY, &b);
+    send_answer(c, CONTROL_REPLY, &b);
     buf_free(&b);
 }
 
-static void on_go_on(uv_timer_t *timer) { work(timer->data); }
+static void on_go_on(uv_timer_t *timer) { process_request_piece(timer->data); }
 
 static void serve_request(struct client *c, const struct frame *f)
 {
@@ -214,7 +214,7 @@ static void serve_request(struct client *c, const struct frame *f)
         say_and_leave(c, &err);
         return;
     }
-    work(c);
+    process_request_piece(c);
 }
 
 static void serve_status(struct client *c)
@@ -224,7 +224,7 @@ static void serve_status(struct client *c)
 
     c->server->h.status(c->server->h.arg, &live);
     control_live_put(&b, &live);
-    answer(c, CONTROL_LIVE, &b);
+    send_answer(c, CONTROL_LIVE, &b);
     buf_free(&b);
 }
 
@@ -267,7 +267,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     }
     c->in.len += (size_t)n;
     client_serve(c);
-    expect(c);
+    start_silence_timer(c);
 }
 
 /* Room for a newcomer: who has been idle longest goes. False: all are at work. */
@@ -329,7 +329,7 @@ static void on_connection(uv_stream_t *listener, int status)
     }
     if (uv_read_start((uv_stream_t *)&c->pipe, on_alloc, on_read) != 0)
         client_close(c);
-    expect(c);
+    start_silence_timer(c);
 }
 
 int control_server_start(uv_loop_t *loop, const char *catalog, const struct control_handler *h,

@@ -35,13 +35,13 @@ void tracks_choose(struct run *run, struct store_stage_row *rows, size_t n)
     for (size_t i = 0; i < n && run->beside.count < SETUP_MAX_STAGES - 1; i++) {
         struct scheduler_stage kind = {0};
 
-        if (!rows[i].stage_id || run_is_aside(run, rows[i].stage_id))
+        if (!rows[i].stage_id || run_is_disabled(run, rows[i].stage_id))
             continue;
         if (run->o->stage)
             run->o->stage(rows[i].name, rows[i].params_json, &kind);
         if (kind.passage_chars) /* it hears nothing */
             continue;
-        run->beside.stages[run->beside.count++] = (struct run_beside){rows[i], kind.settles};
+        run->beside.stages[run->beside.count++] = (struct run_beside){rows[i], kind.finalizes};
         rows[i] = (struct store_stage_row){0};
     }
 }
@@ -129,7 +129,7 @@ void tracks_leave_out(struct run_worker *w)
 /* -------------------------------------------------------------------------------- for a lease */
 
 /* Does another worker, or this one, work on some of it already? */
-static bool overlaps(const struct run *run, int64_t task, uint32_t first, uint32_t last)
+static bool is_range_leased(const struct run *run, int64_t task, uint32_t first, uint32_t last)
 {
     const struct run_lease *l;
     size_t at = 0;
@@ -200,14 +200,14 @@ static bool make_track(struct run_worker *w, uint32_t i, const struct run_lease 
     const struct run_beside *of = &run->beside.stages[i];
     struct err err = {0};
 
-    *tr = (struct run_track){.stage = i + 1, .settles = of->settles};
-    if (!(w->tracks.loaded >> i & 1) || run_is_aside(run, of->row.stage_id) ||
+    *tr = (struct run_track){.stage = i + 1, .finalizes = of->finalizes};
+    if (!(w->tracks.loaded >> i & 1) || run_is_disabled(run, of->row.stage_id) ||
         !find_task(run, of->row.stage_id, l->task->t.media_id, &tr->t))
         return false;
     *m = (struct msg_track){.stage = tr->stage,
                             .language = tr->t.language ? tr->t.language : (char *)""};
     if (!skip_of(&tr->t, l->first, l->last, &m->skip, &m->skip_count) ||
-        overlaps(run, tr->t.task_id, l->first, l->last))
+        is_range_leased(run, tr->t.task_id, l->first, l->last))
         return false;
     for (uint32_t k = 0; k < m->skip_count; k++)
         if (idmap_put(&tr->told, m->skip[k], run)) {
@@ -215,7 +215,7 @@ static bool make_track(struct run_worker *w, uint32_t i, const struct run_lease 
             run_fail(run, &err);
             return false;
         }
-    told_add(run, &of->row, &tr->t, l->first, l->last, m);
+    known_text_add(run, &of->row, &tr->t, l->first, l->last, m);
     return true;
 }
 
@@ -243,15 +243,15 @@ void tracks_drop(struct run *run, struct run_lease *l)
     while (l->track_count) {
         struct run_track *tr = &l->tracks[--l->track_count];
 
-        if (tr->settles)
-            run_note_unsettled(run);
+        if (tr->finalizes)
+            run_note_unfinalized(run);
         track_free(tr);
     }
 }
 
 /* ------------------------------------------------------------------------- taking tracks back */
 
-static void cancel(struct run *run, const struct run_lease *l, struct run_track *tr)
+static void cancel_track(struct run *run, const struct run_lease *l, struct run_track *tr)
 {
     if (!tr->cancelled)
         lease_revoke_track(run, l, tr->stage);
@@ -266,12 +266,12 @@ void tracks_stop_stage(struct run *run, int64_t stage)
     while ((l = idmap_next(&run->dispatch.leases, &at)))
         for (uint32_t i = 0; i < l->track_count; i++)
             if (l->tracks[i].t.stage_id == stage)
-                cancel(run, l, &l->tracks[i]);
+                cancel_track(run, l, &l->tracks[i]);
 }
 
 /* False: the run has failed. Also of a task that is complete, whose lease is about to end: that
  * does no harm. */
-static bool recheck(struct run *run, const struct run_lease *l, struct run_track *tr)
+static bool recheck_track(struct run *run, const struct run_lease *l, struct run_track *tr)
 {
     struct store_task t;
     struct err err = {0};
@@ -284,7 +284,7 @@ static bool recheck(struct run *run, const struct run_lease *l, struct run_track
     if (wanted)
         store_task_free(&t);
     else
-        cancel(run, l, tr);
+        cancel_track(run, l, tr);
     return true;
 }
 
@@ -295,7 +295,7 @@ void tracks_recheck(struct run *run)
 
     while ((l = idmap_next(&run->dispatch.leases, &at)))
         for (uint32_t i = 0; i < l->track_count; i++)
-            if (!recheck(run, l, &l->tracks[i]))
+            if (!recheck_track(run, l, &l->tracks[i]))
                 return;
 }
 
@@ -303,8 +303,8 @@ void tracks_recheck(struct run *run)
 
 /* Whose shard it is, and that it is one of the lease's. 0; 1: it was told before; ERR_PROTOCOL;
  * ERR_NOMEM. */
-static int tell(struct run_lease *l, uint32_t stage, uint32_t seq, struct run_track **ret,
-                struct err *err)
+static int accept_track_shard(struct run_lease *l, uint32_t stage, uint32_t seq,
+                              struct run_track **ret, struct err *err)
 {
     struct run_track *tr = l->tracks, *end = tr + l->track_count;
 
@@ -326,7 +326,7 @@ bool tracks_shard_done(struct run_worker *w, struct run_lease *l, struct msg_sha
 {
     struct run *run = w->process.run;
     struct run_track *tr = NULL;
-    int rc = tell(l, m->track, m->seq, &tr, err);
+    int rc = accept_track_shard(l, m->track, m->seq, &tr, err);
 
     if (rc == 1)
         log_debug("%s: shard %u of track %u came twice", w->label, m->seq, m->track);
@@ -344,7 +344,7 @@ bool tracks_shard_failed(struct run_worker *w, struct run_lease *l,
                          const struct msg_shard_failed *m, struct err *err)
 {
     struct run_track *tr = NULL;
-    int rc = tell(l, m->track, m->seq, &tr, err);
+    int rc = accept_track_shard(l, m->track, m->seq, &tr, err);
 
     if (rc == 0)
         log_debug("%s: shard %u of task %" PRId64 " is left to its own turn: %s (%s)", w->label,

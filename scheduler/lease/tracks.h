@@ -5,7 +5,7 @@
 
 #include "scheduler/run/run.h"
 
-/* The run's stage has just begun: those of `rows` that hear, and are not put aside, may listen to
+/* The run's stage has just begun: those of `rows` that hear, and are not quarantined, may listen to
  * its passes. What is taken of a row is zeroed there; rows with stage_id 0 are none. */
 void tracks_choose(struct run *run, struct store_stage_row *rows, size_t n);
 void tracks_free(struct beside *b);

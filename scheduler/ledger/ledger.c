@@ -17,7 +17,7 @@
 
 enum ledger_kind {
     LEDGER_SHARD,
-    LEDGER_SETTLED,
+    LEDGER_FINALIZED,
     LEDGER_MEDIA,
     LEDGER_TOTAL,
     LEDGER_FAILED,
@@ -71,7 +71,7 @@ struct ledger_entry { /* owns all that it points to */
     struct err *why; /* the catalog refused it, which is a failure of the task; NULL: it did not */
     union {          /* a night of short recordings has thousands at a time */
         struct ledger_shard shard;
-        struct msg_settled settled;
+        struct msg_finalized finalized;
         struct ledger_media media;
         uint32_t total; /* shards */
         struct ledger_failed failed;
@@ -174,8 +174,8 @@ static int ledger_entry_write(struct store *st, const struct ledger_entry *e, st
     switch (e->kind) {
     case LEDGER_SHARD:
         return write_shard(st, e->task, &e->shard, err);
-    case LEDGER_SETTLED:
-        return store_settled(st, e->task, &e->settled.people, err);
+    case LEDGER_FINALIZED:
+        return store_finalized(st, e->task, &e->finalized.people, err);
     case LEDGER_MEDIA:
         return write_media(st, &e->media, err);
     case LEDGER_TOTAL:
@@ -207,7 +207,7 @@ struct ledger {
     ledger_refused_fn refused;
     void *arg;
     struct ledger_entry **entries; /* owned, each */
-    size_t count, cap, shards;
+    size_t count, capacity, shards;
     uint64_t bytes, written;
 };
 
@@ -236,8 +236,8 @@ static void entry_free(struct ledger_entry *e)
         msg_shard_done_free(&e->shard.said);
         free(e->shard.device);
         break;
-    case LEDGER_SETTLED:
-        msg_settled_free(&e->settled);
+    case LEDGER_FINALIZED:
+        msg_finalized_free(&e->finalized);
         break;
     case LEDGER_MEDIA:
         msg_media_free(&e->media.info);
@@ -260,7 +260,7 @@ static void entry_free(struct ledger_entry *e)
         drop(e->tuning.key.model_hash);
         drop(e->tuning.key.precision);
         drop(e->tuning.key.decoding);
-        free(e->tuning.tuning.ways);
+        free(e->tuning.tuning.algorithms);
         break;
     case LEDGER_RUN:
         drop(e->run.why);
@@ -275,7 +275,7 @@ static void entry_free(struct ledger_entry *e)
     free(e);
 }
 
-static void clear(struct ledger *l)
+static void clear_entries(struct ledger *l)
 {
     size_t i;
 
@@ -289,18 +289,18 @@ void ledger_free(struct ledger *l)
 {
     if (!l)
         return;
-    clear(l);
+    clear_entries(l);
     free(l->entries);
     free(l);
 }
 
 /* A new entry at the end, otherwise zeroed; NULL when out of memory. */
-static struct ledger_entry *add(struct ledger *l, enum ledger_kind kind, int64_t task,
-                                struct err *err)
+static struct ledger_entry *append_entry(struct ledger *l, enum ledger_kind kind, int64_t task,
+                                         struct err *err)
 {
     struct ledger_entry *e;
 
-    if (!list_grow(&l->entries, &l->cap, l->count, sizeof(*l->entries)))
+    if (!list_grow(&l->entries, &l->capacity, l->count, sizeof(*l->entries)))
         goto fail;
     e = calloc(1, sizeof(*e));
     if (!e)
@@ -315,14 +315,14 @@ fail:
     return NULL;
 }
 
-static int undo(struct ledger *l, struct err *err)
+static int undo_last_entry(struct ledger *l, struct err *err)
 {
     entry_free(l->entries[--l->count]);
     return err_set(err, ERR_NOMEM, "no memory to keep results");
 }
 
 /* Each text becomes a copy of what it is; NULL when out of memory (false). */
-static bool own(const char **const texts[], size_t n)
+static bool copy_texts(const char **const texts[], size_t n)
 {
     bool all = true;
 
@@ -333,9 +333,9 @@ static bool own(const char **const texts[], size_t n)
     return all;
 }
 
-#define OWN(...)                             \
-    own((const char **const[]){__VA_ARGS__}, \
-        sizeof((const char **const[]){__VA_ARGS__}) / sizeof(const char **))
+#define OWN(...)                                    \
+    copy_texts((const char **const[]){__VA_ARGS__}, \
+               sizeof((const char **const[]){__VA_ARGS__}) / sizeof(const char **))
 
 static uint64_t segments_bytes(const struct msg_shard_done *m)
 {
@@ -371,7 +371,7 @@ static uint64_t shard_bytes(const struct ledger_shard *s)
 int ledger_passages(struct ledger *l, int64_t task, const char *device, struct msg_shard_done *m,
                     struct result_passage *passages, struct err *err)
 {
-    struct ledger_entry *e = add(l, LEDGER_SHARD, task, err);
+    struct ledger_entry *e = append_entry(l, LEDGER_SHARD, task, err);
 
     if (!e) {
         store_passages_free(passages, m->vector_count);
@@ -381,7 +381,7 @@ int ledger_passages(struct ledger *l, int64_t task, const char *device, struct m
     e->shard = (struct ledger_shard){.device = strdup(device), .said = *m, .passages = passages};
     memset(m, 0, sizeof(*m));
     if (!e->shard.device)
-        return undo(l, err);
+        return undo_last_entry(l, err);
     l->shards++;
     l->bytes += shard_bytes(&e->shard);
     return 0;
@@ -393,18 +393,18 @@ int ledger_shard(struct ledger *l, int64_t task, const char *device, struct msg_
     return ledger_passages(l, task, device, m, NULL, err);
 }
 
-int ledger_settled(struct ledger *l, int64_t task, struct msg_settled *m, struct err *err)
+int ledger_finalized(struct ledger *l, int64_t task, struct msg_finalized *m, struct err *err)
 {
-    struct ledger_entry *e = add(l, LEDGER_SETTLED, task, err);
+    struct ledger_entry *e = append_entry(l, LEDGER_FINALIZED, task, err);
     const struct result_people *p = &m->people;
 
     if (!e) {
-        msg_settled_free(m);
+        msg_finalized_free(m);
         return err->code;
     }
     l->bytes += p->speaker_count * (sizeof(*p->speakers) + p->size * sizeof(float));
     l->bytes += p->turn_count * sizeof(*p->turns);
-    e->settled = *m;
+    e->finalized = *m;
     memset(m, 0, sizeof(*m));
     return 0;
 }
@@ -423,7 +423,7 @@ static uint64_t media_bytes(const struct msg_media *m)
 int ledger_media(struct ledger *l, struct msg_media *m, const int64_t *tasks, uint32_t n,
                  struct err *err)
 {
-    struct ledger_entry *e = add(l, LEDGER_MEDIA, 0, err);
+    struct ledger_entry *e = append_entry(l, LEDGER_MEDIA, 0, err);
 
     if (!e) {
         msg_media_free(m);
@@ -487,7 +487,7 @@ static int add_end(struct ledger *l, int64_t media, const struct msg_lease_end *
         return err_set(err, ERR_NOMEM, "no memory to keep results");
     }
     if (!e)
-        e = add(l, LEDGER_MEDIA, 0, err);
+        e = append_entry(l, LEDGER_MEDIA, 0, err);
     if (!e) {
         msg_lease_end_free(&end);
         return err->code;
@@ -517,7 +517,7 @@ int ledger_total(struct ledger *l, int64_t task, uint32_t shards, struct err *er
         e->shard.shards = shards;
         return 0;
     }
-    e = add(l, LEDGER_TOTAL, task, err);
+    e = append_entry(l, LEDGER_TOTAL, task, err);
     if (!e)
         return err->code;
     e->total = shards;
@@ -527,18 +527,18 @@ int ledger_total(struct ledger *l, int64_t task, uint32_t shards, struct err *er
 int ledger_failed(struct ledger *l, int64_t task, int code, const char *message,
                   int64_t retry_at_ms, struct err *err)
 {
-    struct ledger_entry *e = add(l, LEDGER_FAILED, task, err);
+    struct ledger_entry *e = append_entry(l, LEDGER_FAILED, task, err);
 
     if (!e)
         return err->code;
     e->failed = (struct ledger_failed){code, message, retry_at_ms};
-    return OWN(&e->failed.message) ? 0 : undo(l, err);
+    return OWN(&e->failed.message) ? 0 : undo_last_entry(l, err);
 }
 
 int ledger_suspect(struct ledger *l, int64_t task, uint32_t deaths, int64_t retry_at_ms,
                    struct err *err)
 {
-    struct ledger_entry *e = add(l, LEDGER_SUSPECT, task, err);
+    struct ledger_entry *e = append_entry(l, LEDGER_SUSPECT, task, err);
 
     if (!e)
         return err->code;
@@ -549,53 +549,53 @@ int ledger_suspect(struct ledger *l, int64_t task, uint32_t deaths, int64_t retr
 int ledger_event(struct ledger *l, const char *kind, int64_t media, const char *device,
                  const char *text, struct err *err)
 {
-    struct ledger_entry *e = add(l, LEDGER_EVENT, 0, err);
+    struct ledger_entry *e = append_entry(l, LEDGER_EVENT, 0, err);
 
     if (!e)
         return err->code;
     e->event = (struct ledger_event){kind, device, text, media};
-    return OWN(&e->event.kind, &e->event.device, &e->event.text) ? 0 : undo(l, err);
+    return OWN(&e->event.kind, &e->event.device, &e->event.text) ? 0 : undo_last_entry(l, err);
 }
 
 int ledger_tuning(struct ledger *l, const struct store_tuning_key *key,
                   const struct store_tuning *t, struct err *err)
 {
-    struct ledger_entry *e = add(l, LEDGER_TUNING, 0, err);
+    struct ledger_entry *e = append_entry(l, LEDGER_TUNING, 0, err);
     struct ledger_tuning *to;
 
     if (!e)
         return err->code;
     to = &e->tuning;
     *to = (struct ledger_tuning){*key, *t};
-    to->tuning.ways = t->ways_bytes ? malloc(t->ways_bytes) : NULL;
-    if (to->tuning.ways)
-        memcpy(to->tuning.ways, t->ways, t->ways_bytes);
+    to->tuning.algorithms = t->algorithms_bytes ? malloc(t->algorithms_bytes) : NULL;
+    if (to->tuning.algorithms)
+        memcpy(to->tuning.algorithms, t->algorithms, t->algorithms_bytes);
     else
-        to->tuning.ways_bytes = 0; /* it is no loss where there is no memory for it */
+        to->tuning.algorithms_bytes = 0; /* it is no loss where there is no memory for it */
     return OWN(&to->key.device_id, &to->key.driver, &to->key.model_hash, &to->key.precision,
                &to->key.decoding)
                ? 0
-               : undo(l, err);
+               : undo_last_entry(l, err);
 }
 
 int ledger_run(struct ledger *l, const struct store_run *r, struct err *err)
 {
-    struct ledger_entry *e = add(l, LEDGER_RUN, 0, err);
+    struct ledger_entry *e = append_entry(l, LEDGER_RUN, 0, err);
 
     if (!e)
         return err->code;
     e->run = *r;
-    return OWN(&e->run.why, &e->run.reason, &e->run.devices) ? 0 : undo(l, err);
+    return OWN(&e->run.why, &e->run.reason, &e->run.devices) ? 0 : undo_last_entry(l, err);
 }
 
 int ledger_sample(struct ledger *l, const struct store_sample *s, struct err *err)
 {
-    struct ledger_entry *e = add(l, LEDGER_SAMPLE, 0, err);
+    struct ledger_entry *e = append_entry(l, LEDGER_SAMPLE, 0, err);
 
     if (!e)
         return err->code;
     e->sample = *s;
-    return OWN(&e->sample.device) ? 0 : undo(l, err);
+    return OWN(&e->sample.device) ? 0 : undo_last_entry(l, err);
 }
 
 size_t ledger_pending(const struct ledger *l) { return l->count; }
@@ -604,7 +604,7 @@ uint64_t ledger_bytes(const struct ledger *l) { return l->bytes; }
 uint64_t ledger_written(const struct ledger *l) { return l->written; }
 
 /* NULL: there is no memory for it. */
-static struct err *kept(const struct err *err)
+static struct err *copy_err(const struct err *err)
 {
     struct err *ret = malloc(sizeof(*ret));
 
@@ -624,11 +624,11 @@ static int write_all(struct ledger *l, bool apart, struct err *err)
 
         rc = e->why ? 0 : ledger_entry_write(l->st, e, err);
         if (rc && apart && retry_store(rc) == STORE_BAD)
-            e->why = kept(err);
+            e->why = copy_err(err);
         if (rc && !e->why)
             return rc;
         /* Without this the task would be computed again for ever. */
-        if (e->why && (e->kind == LEDGER_SHARD || e->kind == LEDGER_SETTLED)) {
+        if (e->why && (e->kind == LEDGER_SHARD || e->kind == LEDGER_FINALIZED)) {
             rc = store_task_failed(l->st, e->task, e->why->code, e->why->msg, -1, err);
             if (rc && (!apart || retry_store(rc) != STORE_BAD))
                 return rc;
@@ -672,6 +672,6 @@ int ledger_flush(struct ledger *l, struct err *err)
         else
             l->written += e->kind == LEDGER_SHARD;
     }
-    clear(l);
+    clear_entries(l);
     return 0;
 }

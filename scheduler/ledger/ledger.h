@@ -35,7 +35,7 @@ int ledger_shard(struct ledger *l, int64_t task, const char *device, struct msg_
  * `passages` too, m->vector_count of them; NULL when there are none. */
 int ledger_passages(struct ledger *l, int64_t task, const char *device, struct msg_shard_done *m,
                     struct result_passage *passages, struct err *err);
-int ledger_settled(struct ledger *l, int64_t task, struct msg_settled *m, struct err *err);
+int ledger_finalized(struct ledger *l, int64_t task, struct msg_finalized *m, struct err *err);
 /* What the n tasks hear of it, and do not (m->sources, m->left_out, m->mix_left_out), is noted with
  * them: at most SETUP_MAX_STAGES. */
 int ledger_media(struct ledger *l, struct msg_media *m, const int64_t *tasks, uint32_t n,

@@ -168,7 +168,7 @@ void estimate_add(struct estimate *e, int64_t now_ms, uint64_t audio_ms, bool wo
 
 /* How far off a speed may be that was seen for so long: content differs, and results come in lots.
  */
-static double doubt(const struct estimate *e)
+static double compute_uncertainty(const struct estimate *e)
 {
     double seconds = (double)(e->work_ms - e->first_ms) / 1000;
 
@@ -209,7 +209,7 @@ static struct range cost_of(const struct estimate *e, const struct estimate_left
         if (e->seen[i].stage != s->stage)
             continue;
         if (s->stage == e->stage && e->work_ms > e->first_ms && e->first_ms >= 0)
-            wide = doubt(e);
+            wide = compute_uncertainty(e);
         return (struct range){cost / wide, cost * wide};
     }
     if (s->remembered > 0)
@@ -221,7 +221,7 @@ static struct range cost_of(const struct estimate *e, const struct estimate_left
 }
 
 /* Both are as far off as they are independently of each other: seldom both at their worst. */
-static struct range times(struct range a, struct range b)
+static struct range multiply_ranges(struct range a, struct range b)
 {
     double mid = sqrt(a.low * a.high * b.low * b.high);
     double wide_a = log(a.high / a.low) / 2, wide_b = log(b.high / b.low) / 2;
@@ -266,7 +266,7 @@ bool estimate_range(const struct estimate *e, int64_t now_ms, const struct estim
             continue;
         cost = cost_of(e, &left[i]);
         load = load_of(e, now_ms, left[i].stage);
-        cost = times(audio, cost);
+        cost = multiply_ranges(audio, cost);
         all.low += cost.low + load.low;
         all.high += cost.high + load.high;
     }

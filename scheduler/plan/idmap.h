@@ -13,7 +13,7 @@ struct idmap_slot {
 
 struct idmap {
     struct idmap_slot *slots; /* owned */
-    size_t cap;               /* a power of two, or 0 */
+    size_t capacity;          /* a power of two, or 0 */
     size_t count;
 };
 

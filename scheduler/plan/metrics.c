@@ -3,55 +3,58 @@
 #include <inttypes.h>
 #include <string.h>
 
-static void head(struct buf *out, const char *name, const char *type, const char *help)
+static void put_metric_head(struct buf *out, const char *name, const char *type, const char *help)
 {
     buf_printf(out, "# HELP nightshift_%s %s\n# TYPE nightshift_%s %s\n", name, help, name, type);
 }
 
-static void one(struct buf *out, const char *name, const char *type, const char *help, double value)
+static void put_metric(struct buf *out, const char *name, const char *type, const char *help,
+                       double value)
 {
-    head(out, name, type, help);
+    put_metric_head(out, name, type, help);
     buf_printf(out, "nightshift_%s %.15g\n", name, value);
 }
 
-static void state(struct buf *out, const char *name, uint64_t n)
+static void put_state_count(struct buf *out, const char *name, uint64_t n)
 {
     buf_printf(out, "nightshift_recordings{state=\"%s\"} %" PRIu64 "\n", name, n);
 }
 
 static void put_archive(const struct progress *p, struct buf *out)
 {
-    const uint64_t settled = p->done + p->failed + p->paused + p->cancelled + p->gone;
+    const uint64_t ended = p->done + p->failed + p->paused + p->cancelled + p->gone;
 
-    head(out, "recordings", "gauge", "Recordings of the whole archive, each in one state.");
-    state(out, "done", p->done);
-    state(out, "failed", p->failed);
-    state(out, "paused", p->paused);
-    state(out, "cancelled", p->cancelled);
-    state(out, "absent", p->gone);
-    state(out, "to_do", p->all > settled ? p->all - settled : 0);
-    one(out, "archive_audio_done_seconds", "gauge", "Audio that all stages have processed.",
-        (double)p->audio_done_ms / 1000);
+    put_metric_head(out, "recordings", "gauge",
+                    "Recordings of the whole archive, each in one state.");
+    put_state_count(out, "done", p->done);
+    put_state_count(out, "failed", p->failed);
+    put_state_count(out, "paused", p->paused);
+    put_state_count(out, "cancelled", p->cancelled);
+    put_state_count(out, "absent", p->gone);
+    put_state_count(out, "to_do", p->all > ended ? p->all - ended : 0);
+    put_metric(out, "archive_audio_done_seconds", "gauge", "Audio that all stages have processed.",
+               (double)p->audio_done_ms / 1000);
 }
 
 static void put_run(const struct metrics *m, struct buf *out)
 {
     const struct progress *p = &m->progress;
 
-    one(out, "run_on", "gauge", "1 while the run is active.", m->on);
-    one(out, "run_start_time_seconds", "gauge", "When it began.", (double)m->started_ms / 1000);
-    one(out, "run_recordings_done_total", "counter", "Recordings done as a whole by this run.",
-        (double)m->done);
-    one(out, "run_recordings_failed_total", "counter", "Recordings that failed in this run.",
-        (double)m->failed);
-    one(out, "run_audio_seconds_total", "counter", "Audio processed in this run.",
-        (double)m->audio_ms / 1000);
-    one(out, "run_times_real_time", "gauge", "Speed of the last minutes.", p->speed);
-    one(out, "run_waiting", "gauge", "1 while it begins nothing: paused, resting, no room.",
-        p->note[0] != 0);
+    put_metric(out, "run_on", "gauge", "1 while the run is active.", m->on);
+    put_metric(out, "run_start_time_seconds", "gauge", "When it began.",
+               (double)m->started_ms / 1000);
+    put_metric(out, "run_recordings_done_total", "counter",
+               "Recordings done as a whole by this run.", (double)m->done);
+    put_metric(out, "run_recordings_failed_total", "counter", "Recordings that failed in this run.",
+               (double)m->failed);
+    put_metric(out, "run_audio_seconds_total", "counter", "Audio processed in this run.",
+               (double)m->audio_ms / 1000);
+    put_metric(out, "run_times_real_time", "gauge", "Speed of the last minutes.", p->speed);
+    put_metric(out, "run_waiting", "gauge", "1 while it begins nothing: paused, resting, no room.",
+               p->note[0] != 0);
     if (p->low_ms >= 0)
-        one(out, "run_left_seconds", "gauge", "Until its end, about.",
-            (double)progress_middle(p->low_ms, p->high_ms) / 1000);
+        put_metric(out, "run_left_seconds", "gauge", "Until its end, about.",
+                   (double)progress_middle(p->low_ms, p->high_ms) / 1000);
 }
 
 /* A label's value: as the format wants it. */
@@ -116,7 +119,7 @@ static void put_devices(const struct metrics *m, struct buf *out)
     for (size_t k = 0; k < sizeof(list) / sizeof(list[0]); k++) {
         if (!any_knows(m, list[k].value)) /* a series that is not there is the format's NULL */
             continue;
-        head(out, list[k].name, list[k].type, list[k].help);
+        put_metric_head(out, list[k].name, list[k].type, list[k].help);
         for (size_t i = 0; i < m->devices; i++) {
             if (list[k].value(&m->device[i]) < 0)
                 continue;

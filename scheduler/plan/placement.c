@@ -67,7 +67,7 @@ static const struct {
 };
 
 /* Is `name` in the model's name as words of its own? "L4" is not in "L40S". */
-static bool names(const char *model, const char *name)
+static bool contains_device_name(const char *model, const char *name)
 {
     size_t n = strlen(name);
     const char *at = model;
@@ -87,7 +87,7 @@ static const struct gpu_peaks *gpu_peaks(const struct device *d)
     size_t i;
 
     for (i = 0; i < sizeof(by_name) / sizeof(by_name[0]); i++)
-        if (names(d->model, by_name[i].name))
+        if (contains_device_name(d->model, by_name[i].name))
             return &by_name[i];
     for (i = 0; i < sizeof(by_capability) / sizeof(by_capability[0]); i++)
         if (d->major > by_capability[i].major ||
@@ -137,15 +137,15 @@ bool placement_peaks(const struct device *d, enum precision p, uint32_t threads,
 
 /* A roofline: a window's products, and what its tokens read; one reading of the decoder's weights
  * is shared by all slots. */
-static double estimate(const struct device *d, const struct placement_model *m, enum precision p,
-                       uint32_t slots, uint32_t threads)
+static double estimate_speed(const struct device *d, const struct placement_model *m,
+                             enum precision p, uint32_t slots, uint32_t threads)
 {
     double flop_s, bytes_s, flop, bytes, seconds;
     enum dtype cache;
 
     if (!placement_peaks(d, p, threads, &flop_s, &bytes_s))
         return 0;
-    cache = cache_precision_type(cache_precision_settle(m->cache, p), p);
+    cache = cache_precision_type(cache_precision_resolve(m->cache, p), p);
     flop = m->encoder_flop + PLACEMENT_TOKENS * m->token_flop;
     bytes = PLACEMENT_TOKENS * (m->token_values * (double)dtype_size(cache) +
                                 m->decoder_weights * precision_weight_bytes(p) / slots);
@@ -162,7 +162,7 @@ static bool choose_precision(const struct device *d, enum precision wish, struct
     char list[64] = "";
     int p;
 
-    ret->precision = precision_settle(wish, d->precisions);
+    ret->precision = precision_resolve(wish, d->precisions);
     if (has(d, ret->precision))
         return true;
     for (p = PRECISION_F32; p < PRECISION_COUNT; p++)
@@ -204,7 +204,7 @@ static void too_large(const struct device *d, const struct placement_model *m,
 
     placement_size(ret->bytes, need);
     placement_size(ret->free, have);
-    if (d->memory_cap && ret->budget == d->memory_cap) {
+    if (d->memory_limit && ret->budget == d->memory_limit) {
         placement_size(ret->budget, have);
         snprintf(ret->why, sizeof(ret->why), "needs %s, and --device-memory allows %s", need, have);
     } else {
@@ -222,9 +222,10 @@ static void too_large(const struct device *d, const struct placement_model *m,
     }
 }
 
-static const struct placement_tuning *remembered(const struct device *d,
-                                                 const struct placement_model *m, enum precision p,
-                                                 const struct placement_tuning *t, size_t n)
+static const struct placement_tuning *lookup_tuning(const struct device *d,
+                                                    const struct placement_model *m,
+                                                    enum precision p,
+                                                    const struct placement_tuning *t, size_t n)
 {
     size_t i;
 
@@ -237,7 +238,8 @@ static const struct placement_tuning *remembered(const struct device *d,
 }
 
 /* Halves slots and windows, the larger of what they take first, until they fit the budget. */
-static void shrink(const struct device *d, const struct placement_model *m, struct placement *ret)
+static void shrink_to_budget(const struct device *d, const struct placement_model *m,
+                             struct placement *ret)
 {
     for (;;) {
         uint64_t fewer_slots, fewer_windows;
@@ -292,7 +294,7 @@ static void choose_batch(const struct device *d, const struct placement_model *m
         ret->windows = 1;
     asked = ret->slots;
     ret->remembered = t && (!wish->slots || wish->slots == t->slots);
-    shrink(d, m, ret);
+    shrink_to_budget(d, m, ret);
     if (ret->bytes <= ret->budget && ret->slots < asked && (wish->slots || t))
         snprintf(ret->note, sizeof(ret->note), "%u slot%s instead of %u%s, for want of memory",
                  ret->slots, ret->slots == 1 ? "" : "s", asked,
@@ -308,7 +310,7 @@ void placement_decide(const struct device *d, const struct placement_model *m,
 
     memset(ret, 0, sizeof(*ret));
     ret->free = d->memory_free / sharers;
-    ret->budget = device_budget(ret->free, d->memory_cap);
+    ret->budget = device_budget(ret->free, d->memory_limit);
     if (d->unusable) {
         snprintf(ret->why, sizeof(ret->why), "it cannot be used; see `nightshift doctor`");
         return;
@@ -326,14 +328,14 @@ void placement_decide(const struct device *d, const struct placement_model *m,
         return;
     }
     ret->fits = true;
-    t = remembered(d, m, ret->precision, tunings, tuning_count);
+    t = lookup_tuning(d, m, ret->precision, tunings, tuning_count);
     choose_batch(d, m, wish, t, ret);
     if (t && t->rate > 0) {
         /* Of fewer slots than were measured at most their part is certain. */
         ret->speed = ret->slots < t->slots ? t->rate * ret->slots / t->slots : t->rate;
         ret->source = ret->slots == t->slots ? PLACEMENT_MEASURED : PLACEMENT_ESTIMATED;
     } else {
-        ret->speed = estimate(d, m, ret->precision, ret->slots, wish->threads);
+        ret->speed = estimate_speed(d, m, ret->precision, ret->slots, wish->threads);
         ret->source = ret->speed > 0 ? PLACEMENT_ESTIMATED : PLACEMENT_UNKNOWN;
     }
 }

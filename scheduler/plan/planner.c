@@ -35,12 +35,12 @@ static void bits_free(struct bits *b)
         free(b->words);
 }
 
-int plan_room(void **list, size_t *cap, size_t want, size_t size)
+int plan_room(void **list, size_t *capacity, size_t want, size_t size)
 {
-    size_t n = *cap ? *cap : 16;
+    size_t n = *capacity ? *capacity : 16;
     void *p;
 
-    if (want <= *cap)
+    if (want <= *capacity)
         return 0;
     while (n < want)
         n *= 2;
@@ -48,7 +48,7 @@ int plan_room(void **list, size_t *cap, size_t want, size_t size)
     if (!p)
         return ERR_NOMEM;
     *list = p;
-    *cap = n;
+    *capacity = n;
     return 0;
 }
 
@@ -113,7 +113,7 @@ struct lease *plan_lease_new(struct planner *p)
 
 void plan_lease_free(struct planner *p, struct lease *l)
 {
-    bits_free(&l->settled);
+    bits_free(&l->finished);
     l->sibling = p->free_leases;
     p->free_leases = l;
 }
@@ -130,7 +130,7 @@ static void heap_push(struct planner *p, struct due d) /* there is room */
 {
     size_t i = p->heap_len++;
 
-    while (i && p->heap[(i - 1) / 2].turn > d.turn) {
+    while (i && p->heap[(i - 1) / 2].position > d.position) {
         p->heap[i] = p->heap[(i - 1) / 2];
         i = (i - 1) / 2;
     }
@@ -147,9 +147,9 @@ static void heap_pop(struct planner *p)
 
         if (c >= p->heap_len)
             break;
-        if (c + 1 < p->heap_len && p->heap[c + 1].turn < p->heap[c].turn)
+        if (c + 1 < p->heap_len && p->heap[c + 1].position < p->heap[c].position)
             c++;
-        if (p->heap[c].turn >= d.turn)
+        if (p->heap[c].position >= d.position)
             break;
         p->heap[i] = p->heap[c];
         i = c;
@@ -165,7 +165,7 @@ static void due_push(struct planner *p, struct task *t)
     t->entries++;
     if (p->run_at == p->run_len)
         p->run_at = p->run_len = 0;
-    if (p->run_len == 0 || p->run[p->run_len - 1].turn <= d.turn)
+    if (p->run_len == 0 || p->run[p->run_len - 1].position <= d.position)
         p->run[p->run_len++] = d;
     else
         heap_push(p, d);
@@ -187,7 +187,7 @@ struct task *plan_first_due(struct planner *p)
 {
     while (p->run_at < p->run_len || p->heap_len) {
         bool of_run = p->run_at < p->run_len &&
-                      (p->heap_len == 0 || p->run[p->run_at].turn <= p->heap[0].turn);
+                      (p->heap_len == 0 || p->run[p->run_at].position <= p->heap[0].position);
         struct task *t = of_run ? p->run[p->run_at].task : p->heap[0].task;
 
         if (!t->gone && t->queued && !t->suspect)
@@ -221,7 +221,7 @@ void planner_free(struct planner *p)
         bits_free(&t->done);
     at = 0;
     while ((l = idmap_next(&p->leases, &at)))
-        bits_free(&l->settled);
+        bits_free(&l->finished);
     for (at = p->run_at; at < p->run_len; at++) /* removed, but still with an entry */
         if (p->run[at].task->gone && p->run[at].task->entries-- == 1)
             bits_free(&p->run[at].task->done);
@@ -500,10 +500,10 @@ int planner_shard(struct planner *p, uint64_t lease, uint32_t seq, bool done, st
     if (seq < l->first || seq > l->granted_last || seq >= PLANNER_MAX_SHARDS)
         return err_set(err, ERR_PROTOCOL, "shard %u is not one of lease %llu", seq,
                        (unsigned long long)lease);
-    if (bit_get(&l->settled, seq - l->first))
+    if (bit_get(&l->finished, seq - l->first))
         return 1;
     old = bit_get(&l->task->done, seq);
-    if (bit_set(&l->settled, seq - l->first) || (done && mark_done(l->task, seq)))
+    if (bit_set(&l->finished, seq - l->first) || (done && mark_done(l->task, seq)))
         return err_set(err, ERR_NOMEM, "no memory for the plan");
     if (seq >= l->highest)
         l->highest = seq + 1;
@@ -558,7 +558,7 @@ static bool lease_reported(const struct lease *l)
         last = t->total - 1;
     }
     for (i = l->lowest; i <= last; i++)
-        if (!bit_get(&l->settled, i - l->first) && !bit_get(&t->done, i))
+        if (!bit_get(&l->finished, i - l->first) && !bit_get(&t->done, i))
             return false;
     return true;
 }

@@ -121,13 +121,13 @@ void plan_lease_update(struct planner *p, struct lease *l)
     double work;
 
     while (l->lowest <= l->last && l->lowest < PLANNER_MAX_SHARDS &&
-           (bit_get(&l->settled, l->lowest - l->first) || bit_get(&l->task->done, l->lowest)))
+           (bit_get(&l->finished, l->lowest - l->first) || bit_get(&l->task->done, l->lowest)))
         l->lowest++;
     /* Of a recording that claims years, a guess is enough. */
     if (reach >= l->lowest && reach - l->lowest > 4096)
         rest = reach - l->lowest;
     for (i = l->lowest; rest == 0 && i <= reach; i++)
-        left += !bit_get(&l->settled, i - l->first) && !bit_get(&l->task->done, i);
+        left += !bit_get(&l->finished, i - l->first) && !bit_get(&l->task->done, i);
     rest = rest ? rest : left ? left : !l->task->total;
     w->load += rest - (uint64_t)l->rest;
     l->rest = rest;

@@ -98,7 +98,7 @@ static double pieces_by(const struct planner *p, double at, double unit, double 
  * until then, whole shards alone; water poured over the work that is fixed to each. Found by
  * halving, to a thousandth; and again only when the work has changed by more than that, so that a
  * long queue costs little. */
-static double level(struct planner *p)
+static double compute_work_level(struct planner *p)
 {
     double pool = pool_of(p), pieces = (double)p->backlog + p->more + (double)p->spare, unit, low,
            high = 0;
@@ -152,7 +152,7 @@ static bool worth_it(struct planner *p, const struct worker *w, double work)
     if (at * p->pace <= p->backlog_work + p->more)
         return true;
     refresh_spare(p);
-    if (at * p->pace <= pool_of(p) || at <= level(p) * 1.001)
+    if (at * p->pace <= pool_of(p) || at <= compute_work_level(p) * 1.001)
         return true;
     for (i = 0; i < p->worker_end; i++) {
         const struct worker *o = &p->workers[i];
@@ -298,12 +298,12 @@ static struct lease *split_victim(struct planner *p, uint32_t thief, uint32_t *t
     }
     if (!victim)
         return NULL;
-    room = level(p) * 1.001 * w->pace - w->work;
+    room = compute_work_level(p) * 1.001 * w->pace - w->work;
     *take = room < 1 ? 1 : room > victim->spare ? victim->spare : (uint32_t)room;
     return victim;
 }
 
-static int split(struct planner *p, uint32_t thief, struct planner_step *ret, struct err *err)
+static int split_lease(struct planner *p, uint32_t thief, struct planner_step *ret, struct err *err)
 {
     uint32_t take, cut;
     struct lease *victim = split_victim(p, thief, &take), *l = NULL;
@@ -328,7 +328,8 @@ static int split(struct planner *p, uint32_t thief, struct planner_step *ret, st
     return 0;
 }
 
-static int feed(struct planner *p, uint32_t worker, struct planner_step *ret, struct err *err)
+static int assign_work(struct planner *p, uint32_t worker, struct planner_step *ret,
+                       struct err *err)
 {
     struct task *t = plan_first_due(p);
 
@@ -347,11 +348,11 @@ static int feed(struct planner *p, uint32_t worker, struct planner_step *ret, st
             plan_suspect_drop(p, t->id);
         return rc;
     }
-    return split(p, worker, ret, err);
+    return split_lease(p, worker, ret, err);
 }
 
 /* Of the workers that may be given more and were not tried yet, the one with least to do. */
-static uint32_t hungriest(const struct planner *p, const bool *tried)
+static uint32_t find_least_loaded(const struct planner *p, const bool *tried)
 {
     uint32_t best = UINT32_MAX, i;
     double fill = 0;
@@ -393,8 +394,8 @@ int planner_next(struct planner *p, struct planner_step *ret, struct err *err)
     if (p->queued == 0 && p->spare == 0)
         return 0;
     memset(tried, 0, p->worker_end);
-    while ((worker = hungriest(p, tried)) != UINT32_MAX) {
-        int rc = feed(p, worker, ret, err);
+    while ((worker = find_least_loaded(p, tried)) != UINT32_MAX) {
+        int rc = assign_work(p, worker, ret, err);
 
         if (rc || ret->kind != PLANNER_NOTHING)
             return rc;

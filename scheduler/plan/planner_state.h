@@ -46,9 +46,9 @@ struct lease {
     uint32_t worker;
     uint32_t first, last;
     uint32_t granted_last; /* before caps: a worker past its cap may still report */
-    struct bits settled;   /* from `first` */
-    uint32_t lowest;       /* first shard that is neither settled nor done */
-    uint32_t highest;      /* highest settled + 1; 0 none */
+    struct bits finished;  /* from `first` */
+    uint32_t lowest;       /* first shard that is neither finished nor done */
+    uint32_t highest;      /* highest finished + 1; 0 none */
     uint32_t rest;         /* shards that are thought to be left; 0 only when that is known */
     uint32_t spare;        /* of them, those at its end that may be given to another */
     double work;           /* the rest in shards of full length */
@@ -71,7 +71,7 @@ struct worker {
 
 /* A task in the queue, or one that was: those are dropped when they come up. */
 struct due {
-    int64_t turn;
+    int64_t position;
     struct task *task;
 };
 

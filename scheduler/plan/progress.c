@@ -101,7 +101,7 @@ static size_t char_bytes(const char *s)
     return n;
 }
 
-static unsigned width(const char *s)
+static unsigned measure_columns(const char *s)
 {
     unsigned n = 0;
 
@@ -113,7 +113,7 @@ static unsigned width(const char *s)
 #define NAME_LEAST 9 /* columns of a name */
 
 /* The file's name, or the member's, without the middle where it is too wide. */
-static void put_name(const char *name, unsigned columns, char *ret, size_t cap)
+static void put_name(const char *name, unsigned columns, char *ret, size_t capacity)
 {
     const char *slash = strrchr(name, '/'), *from;
     unsigned all, head, at = 0;
@@ -121,20 +121,21 @@ static void put_name(const char *name, unsigned columns, char *ret, size_t cap)
 
     if (slash && slash[1])
         name = slash + 1;
-    all = width(name);
-    if (all <= columns && strlen(name) < cap) {
+    all = measure_columns(name);
+    if (all <= columns && strlen(name) < capacity) {
         memcpy(ret, name, strlen(name) + 1);
         return;
     }
     head = columns > 3 ? (columns - 3) / 3 : 0;
-    while (name[n] && at + char_width(name + n) <= head && n + 8 < cap / 2) {
+    while (name[n] && at + char_width(name + n) <= head && n + 8 < capacity / 2) {
         at += char_width(name + n);
         n += char_bytes(name + n);
     }
     for (from = name + n, at = all - at;
-         *from && (at + head + 3 > columns || strlen(from) + 8 > cap / 2); from += char_bytes(from))
+         *from && (at + head + 3 > columns || strlen(from) + 8 > capacity / 2);
+         from += char_bytes(from))
         at -= char_width(from);
-    snprintf(ret, cap, "%.*s...%s", (int)n, name, from);
+    snprintf(ret, capacity, "%.*s...%s", (int)n, name, from);
 }
 
 void progress_work(const struct progress *p, unsigned columns, char ret[PROGRESS_LINE])
@@ -160,13 +161,13 @@ enum part { COUNT, FAILED, PAUSED, CANCELLED, GONE, NOTE, STAGE, AUDIO, SPEED, L
 #define PART 96
 #define WORK_LEAST 22 /* columns of what is in work that nothing below it in rank takes */
 
-static void amount(char *part, uint64_t n, const char *what)
+static void format_count_part(char *part, uint64_t n, const char *what)
 {
     if (n > 0)
         snprintf(part, PART, "%" PRIu64 " %s", n, what);
 }
 
-static void fill(const struct progress *p, char parts[PARTS][PART])
+static void fill_progress_parts(const struct progress *p, char parts[PARTS][PART])
 {
     const int64_t whole_ms = p->audio_all_ms >= 0 ? p->audio_all_ms : p->audio_done_ms;
     char a[PROGRESS_SPAN], b[PROGRESS_SPAN];
@@ -174,10 +175,10 @@ static void fill(const struct progress *p, char parts[PARTS][PART])
     memset(parts, 0, PARTS * sizeof(*parts));
     snprintf(parts[COUNT], PART, "%" PRIu64 " of %" PRIu64 " recording%s", p->done, p->all,
              p->all == 1 ? "" : "s");
-    amount(parts[FAILED], p->failed, "failed");
-    amount(parts[PAUSED], p->paused, "paused");
-    amount(parts[CANCELLED], p->cancelled, "cancelled");
-    amount(parts[GONE], p->gone, "gone");
+    format_count_part(parts[FAILED], p->failed, "failed");
+    format_count_part(parts[PAUSED], p->paused, "paused");
+    format_count_part(parts[CANCELLED], p->cancelled, "cancelled");
+    format_count_part(parts[GONE], p->gone, "gone");
     if (p->note)
         snprintf(parts[NOTE], PART, "%s", p->note);
     if (p->stage)
@@ -206,13 +207,13 @@ void progress_line(const struct progress *p, unsigned columns, char ret[PROGRESS
     unsigned used = 0, kept = 0;
     size_t len = 0;
 
-    fill(p, parts);
+    fill_progress_parts(p, parts);
     if (p->work) {
         progress_work(p, WORK_LEAST, work);
-        kept = width(work) + 2;
+        kept = measure_columns(work) + 2;
     }
     for (size_t i = 0; i < sizeof(rank) / sizeof(rank[0]); i++) {
-        unsigned wide = width(parts[rank[i]]) + (used > 0 ? 2 : 0);
+        unsigned wide = measure_columns(parts[rank[i]]) + (used > 0 ? 2 : 0);
 
         if (parts[rank[i]][0] && used + wide + (i < above_work ? 0 : kept) <= columns)
             used += wide;
@@ -227,20 +228,20 @@ void progress_line(const struct progress *p, unsigned columns, char ret[PROGRESS
     if (kept == 0 || used + kept > columns)
         return;
     progress_work(p, columns - used - 2, work);
-    if (used + 2 + width(work) <= columns && len + 2 + strlen(work) < PROGRESS_LINE)
+    if (used + 2 + measure_columns(work) <= columns && len + 2 + strlen(work) < PROGRESS_LINE)
         snprintf(ret + len, PROGRESS_LINE - len, ": %s", work);
 }
 
 /* ---------------------------------------------------------------------------------------- JSON */
 
 /* What base/utf8.h lets through has no control characters. */
-static void escape(const char *s, char *ret, size_t cap)
+static void escape_quotes(const char *s, char *ret, size_t capacity)
 {
     size_t len = 0, n;
 
     for (; *s; s += n) {
         n = char_bytes(s);
-        if (len + n + 2 > cap)
+        if (len + n + 2 > capacity)
             break;
         if (*s == '"' || *s == '\\')
             ret[len++] = '\\';
@@ -250,17 +251,17 @@ static void escape(const char *s, char *ret, size_t cap)
     ret[len] = 0;
 }
 
-static void work_json(const struct progress *p, char *ret, size_t cap)
+static void work_json(const struct progress *p, char *ret, size_t capacity)
 {
     char name[800], percent[32] = "";
 
     ret[0] = 0;
     if (!p->work)
         return;
-    escape(p->work, name, sizeof(name));
+    escape_quotes(p->work, name, sizeof(name));
     if (p->work_percent >= 0)
         snprintf(percent, sizeof(percent), ",\"percent\":%d", p->work_percent);
-    snprintf(ret, cap, ",\"in_work\":%" PRIu32 ",\"first_in_work\":{\"recording\":\"%s\"%s}",
+    snprintf(ret, capacity, ",\"in_work\":%" PRIu32 ",\"first_in_work\":{\"recording\":\"%s\"%s}",
              p->work_more + 1, name, percent);
 }
 

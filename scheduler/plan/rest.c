@@ -23,7 +23,7 @@ static uint16_t minute_of_day(int64_t minutes)
 }
 
 /* One or two digits below `end`, behind which *s stands then. */
-static bool number(const char **s, unsigned end, unsigned *ret)
+static bool parse_clock_number(const char **s, unsigned end, unsigned *ret)
 {
     const char *p = *s;
     unsigned n = 0;
@@ -41,12 +41,12 @@ static bool time_of_day(const char **s, uint16_t *ret)
 {
     unsigned hour, minute = 0;
 
-    if (!number(s, 24, &hour))
+    if (!parse_clock_number(s, 24, &hour))
         return false;
     if (**s == ':') {
         const char *behind = ++*s;
 
-        if (!number(s, 60, &minute) || *s - behind != 2)
+        if (!parse_clock_number(s, 60, &minute) || *s - behind != 2)
             return false;
     }
     *ret = (uint16_t)(hour * 60 + minute);

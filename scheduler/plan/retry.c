@@ -69,15 +69,15 @@ static int64_t wait_ms(const struct retry_rule *rule, uint32_t attempts, uint64_
 {
     int64_t ms = rule->base_ms ? rule->base_ms : RETRY_BASE_MS;
 
-    while (attempts-- && ms < RETRY_CAP_MS)
+    while (attempts-- && ms < RETRY_MAX_MS)
         ms *= 4;
-    if (ms > RETRY_CAP_MS)
-        ms = RETRY_CAP_MS;
+    if (ms > RETRY_MAX_MS)
+        ms = RETRY_MAX_MS;
     return ms + (int64_t)(spread * 0x9E3779B97F4A7C15u >> 33) % (ms / 4 + 1);
 }
 
-static void charge(const struct retry_rule *rule, const struct retry_failure *f, int64_t now_ms,
-                   uint64_t spread, struct retry_decision *ret)
+static void count_failed_attempt(const struct retry_rule *rule, const struct retry_failure *f,
+                                 int64_t now_ms, uint64_t spread, struct retry_decision *ret)
 {
     uint32_t limit = rule->limit ? rule->limit : RETRY_ATTEMPTS;
     char why[300];
@@ -153,7 +153,7 @@ void retry_decide(const struct retry_rule *rule, const struct retry_failure *f, 
         judge_death(rule, f, now_ms, spread, ret);
         break;
     case KIND_AGAIN:
-        charge(rule, f, now_ms, spread, ret);
+        count_failed_attempt(rule, f, now_ms, spread, ret);
         break;
     }
 }
@@ -185,9 +185,9 @@ enum store_verdict retry_store(int code)
  * there the different recordings that it was the first to die on alone are counted, since its last
  * result. A recording that failed, or died alone, before says nothing about this worker. */
 
-#define RESTART_OWN_MAX 5u /* own deaths in a row: put aside */
+#define RESTART_OWN_MAX 5u /* own deaths in a row: quarantined */
 
-static void remember(struct restart *r, int64_t task)
+static void record_victim(struct restart *r, int64_t task)
 {
     uint32_t i;
 
@@ -204,14 +204,14 @@ int64_t restart_death(struct restart *r, enum restart_cause cause, int64_t task,
     uint32_t n = r->in_a_row++;
 
     if (cause == RESTART_ONE)
-        remember(r, task);
+        record_victim(r, task);
     else if (cause != RESTART_KNOWN)
         r->own++;
     if (r->own >= RESTART_OWN_MAX || r->victim_count >= RESTART_VICTIMS_MAX)
         return -1;
-    while (n-- && ms < RESTART_CAP_MS)
+    while (n-- && ms < RESTART_MAX_MS)
         ms *= 2;
-    return ms < RESTART_CAP_MS ? ms : RESTART_CAP_MS;
+    return ms < RESTART_MAX_MS ? ms : RESTART_MAX_MS;
 }
 
 void restart_result(struct restart *r) { *r = (struct restart){0}; }

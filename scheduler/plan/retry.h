@@ -4,7 +4,7 @@
  *   input, limit                             FAIL: the recording is bad, and stays so
  *   missing, changed, denied                 PLACE while it has other places, then FAIL
  *   io, timeout, nomem, vram, full, ...      AGAIN after a while, up to the limit, then FAIL:
- *                                            "set aside after 3 attempts: ..."
+ *                                            "quarantined after 3 attempts: ..."
  *   stalled                                  the same, after the longest while each time
  *   device, crash, a worker that died        SUSPECT: counts against nobody, as anybody may have
  *                                            killed it. The recording is done alone when nothing
@@ -27,7 +27,7 @@
 #define RETRY_DEATHS_ALONE 2u /* in one run */
 #define RETRY_DEATHS 8u       /* in all */
 #define RETRY_BASE_MS 5000u
-#define RETRY_CAP_MS 900000
+#define RETRY_MAX_MS 900000
 
 enum retry_verdict {
     RETRY_BACK,    /* queue it again, nothing is charged */
@@ -92,7 +92,7 @@ enum store_verdict retry_store(int code);
  * result. A recording that failed, or died alone, before says nothing about this worker. */
 #define RESTART_VICTIMS_MAX 8u /* different recordings that it died on alone, in a row */
 #define RESTART_BASE_MS 1000u
-#define RESTART_CAP_MS 60000
+#define RESTART_MAX_MS 60000
 
 struct restart {       /* all zero at first */
     uint32_t in_a_row; /* deaths since its last result */
@@ -108,7 +108,7 @@ enum restart_cause {
     RESTART_KNOWN, /* or one that failed or died alone before */
 };
 
-/* How long to wait before it is started again (base_ms 0: RESTART_BASE_MS); -1: put it aside. */
+/* How long to wait before it is started again (base_ms 0: RESTART_BASE_MS); -1: quarantine it. */
 int64_t restart_death(struct restart *r, enum restart_cause cause, int64_t task, uint32_t base_ms);
 /* It gave a result: everything is forgotten. */
 void restart_result(struct restart *r);

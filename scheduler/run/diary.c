@@ -44,18 +44,18 @@ static void name_devices(const struct run *run, char *ret, size_t cap)
 
 const char *diary_why(const struct run *run)
 {
-    if (run->turn.mode != RUN_ENDING)
+    if (run->tick.mode != RUN_ENDING)
         return "";
     return run->failure.code  ? "failed"
            : run->interrupted ? "interrupted"
            : run->hours.over  ? "until"
-           : run->turn.paused ? "paused"
+           : run->tick.paused ? "paused"
                               : "done";
 }
 
 static void note_run(struct run *run)
 {
-    const bool ended = run->turn.mode == RUN_ENDING;
+    const bool ended = run->tick.mode == RUN_ENDING;
     char devices[1024];
     struct store_run r = {
         .run_id = run->diary.run_id,
@@ -78,7 +78,7 @@ static void note_run(struct run *run)
     run_check(run, ledger_run(run->ledger, &r, &err), &err);
 }
 
-static uint64_t results(const struct run *run)
+static uint64_t count_run_results(const struct run *run)
 {
     return ledger_written(run->ledger) + run->figures.tasks_done + run->figures.tasks_failed;
 }
@@ -88,9 +88,9 @@ static void note_results(struct run *run)
 {
     const int64_t now = clock_mono_ms();
 
-    if (results(run) == run->diary.noted || now < run->diary.note_due_ms)
+    if (count_run_results(run) == run->diary.noted || now < run->diary.note_due_ms)
         return;
-    run->diary.noted = results(run);
+    run->diary.noted = count_run_results(run);
     run->diary.note_due_ms = now + NOTE_MS;
     note_run(run);
     run_note_commit(run);
@@ -163,7 +163,7 @@ static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 /* What the driver saw last is taken for what was so since the last call. */
 static void look_at_gpu(struct run_worker *w, int64_t now, int64_t passed_ms)
 {
-    const struct gpu_sight *g = gpu_watch_sight(w, now);
+    const struct gpu_sample *g = gpu_watch_sample(w, now);
     struct run_stretch *s = &w->diary.stretch;
 
     if (w->way.left)
@@ -179,7 +179,7 @@ static void look_at_gpu(struct run_worker *w, int64_t now, int64_t passed_ms)
         s->milliwatts = true;
         s->microjoules += passed_ms * g->milliwatts;
     }
-    if (g->celsius != GPU_SIGHT_COLD)
+    if (g->celsius != GPU_SAMPLE_COLD)
         s->celsius = most(s->celsius, g->celsius);
     if (g->total_bytes > 0)
         s->used_bytes = most(s->used_bytes, (int64_t)g->used_bytes);

@@ -84,7 +84,7 @@ void figures_free(struct figures *f)
 /* --------------------------------------------------------------------------- what is left to do */
 
 /* Of the devices of this run, in earlier ones; asked once for each stage. */
-static double remembered(struct run *run, int64_t stage)
+static double lookup_past_speed(struct run *run, int64_t stage)
 {
     struct figures *f = &run->figures;
     struct run_pace *grown;
@@ -112,7 +112,7 @@ static double remembered(struct run *run, int64_t stage)
     return speed;
 }
 
-static bool rides(const struct run *run, int64_t stage)
+static bool is_stage_of_run(const struct run *run, int64_t stage)
 {
     for (uint32_t i = 0; i < run->beside.count; i++)
         if (run->beside.stages[i].row.stage_id == stage)
@@ -140,16 +140,17 @@ static int add_left(void *arg, const struct read_progress *p)
     struct figures *f = &run->figures;
     struct estimate_left *grown;
 
-    if (p->pending + p->waiting == 0 || run_is_aside(run, p->stage_id))
+    if (p->pending + p->waiting == 0 || run_is_disabled(run, p->stage_id))
         return 0;
     grown = realloc(f->stages_left, (f->stages_left_count + 1) * sizeof(*grown));
     if (!grown)
         return ERR_NOMEM;
     f->stages_left = grown;
-    grown[f->stages_left_count++] = (struct estimate_left){.stage = p->stage_id,
-                                                           .left = left_of(&f->totals.archive, p),
-                                                           .rides = rides(run, p->stage_id),
-                                                           .text = p->source_id != 0};
+    grown[f->stages_left_count++] =
+        (struct estimate_left){.stage = p->stage_id,
+                               .left = left_of(&f->totals.archive, p),
+                               .rides = is_stage_of_run(run, p->stage_id),
+                               .text = p->source_id != 0};
     return 0;
 }
 
@@ -180,7 +181,7 @@ void figures_totals(struct run *run)
         if (read_progress(run->st, note_turn, run, &err) != 0)
             f->stages_left_count = 0;
         for (size_t i = 0; i < f->stages_left_count; i++)
-            f->stages_left[i].remembered = remembered(run, f->stages_left[i].stage);
+            f->stages_left[i].remembered = lookup_past_speed(run, f->stages_left[i].stage);
     }
     f->totals_at_ms = clock_mono_ms();
     f->totals_cost_ms = f->totals_at_ms - before;
@@ -188,7 +189,7 @@ void figures_totals(struct run *run)
 
 void figures_stale(struct figures *f) { f->totals_at_ms = 0; }
 
-static void refresh(struct run *run, int64_t now)
+static void refresh_totals(struct run *run, int64_t now)
 {
     int64_t wait = run->figures.totals_cost_ms * TOTALS_SHARE;
 
@@ -253,17 +254,17 @@ static void show_work(struct run *run, struct progress *p)
 
 static void show_note(const struct run *run, struct progress *p)
 {
-    p->note = run->turn.note ? run->turn.note : "";
-    if (run->turn.mode == RUN_DRAINING)
+    p->note = run->tick.note ? run->tick.note : "";
+    if (run->tick.mode == RUN_DRAINING)
         p->note = "stopping at a checkpoint";
-    else if (run->turn.mode == RUN_PAUSED)
-        p->note = run->turn.paused ? "paused" : run->hours.text;
-    else if (run->turn.mode == RUN_GOING && run->way.all_left)
+    else if (run->tick.mode == RUN_PAUSED)
+        p->note = run->tick.paused ? "paused" : run->hours.text;
+    else if (run->tick.mode == RUN_GOING && run->way.all_left)
         p->note = run->way.text;
     else if (run->commit.trouble_since_ms)
         p->note = "the catalog cannot be written";
-    else if (run->turn.mode == RUN_GOING && p->workers_ready == 0 && run->backlog.has_stage &&
-             !run->catalog.room.waiting)
+    else if (run->tick.mode == RUN_GOING && p->workers_ready == 0 && run->backlog.has_stage &&
+             !run->catalog.disk_space.waiting)
         p->note = "loading the model";
 }
 
@@ -274,7 +275,7 @@ void figures_view(struct run *run, struct progress *p)
     const struct store_archive *a = &f->totals.archive;
     struct rate_backlog unknown;
 
-    refresh(run, now);
+    refresh_totals(run, now);
     unknown = archive_backlog(a);
     *p = archive_progress(a);
     /* A large archive is not counted often. */
@@ -292,7 +293,7 @@ void figures_view(struct run *run, struct progress *p)
     }
     show_note(run, p);
     show_work(run, p);
-    if (run->turn.mode == RUN_GOING && !run->way.all_left && f->stages_left_count > 0 &&
+    if (run->tick.mode == RUN_GOING && !run->way.all_left && f->stages_left_count > 0 &&
         !estimate_range(&f->estimate, now, f->stages_left, f->stages_left_count, &p->low_ms,
                         &p->high_ms))
         p->low_ms = p->high_ms = -1;

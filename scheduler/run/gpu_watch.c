@@ -32,7 +32,7 @@ struct gpu_watch {
     struct buf in; /* of a line that is not whole yet */
     char words[300];
     int64_t heard_ms, again_ms; /* monotonic; again 0: never */
-    struct gpu_sight *sight;    /* of each of: */
+    struct gpu_sample *sample;  /* of each of: */
     uint32_t *worker;           /* indices */
     uint32_t count;
 };
@@ -53,7 +53,7 @@ static int spawn_watcher(struct run *run, int file)
 
     if (!argv)
         return ENOMEM;
-    snprintf(period, sizeof(period), "%u", run->tune.sight_ms);
+    snprintf(period, sizeof(period), "%u", run->tune.sample_ms);
     argv[0] = "nightshift";
     argv[1] = "probe";
     argv[2] = "--watch";
@@ -67,13 +67,13 @@ static int spawn_watcher(struct run *run, int file)
 }
 
 /* One that cannot be started is one that ended at once. */
-static void start(struct run *run)
+static void start_gpu_watcher(struct run *run)
 {
     struct gpu_watch *g = run->devices.watch;
     int ends[2];
 
     g->heard_ms = clock_mono_ms();
-    g->again_ms = g->heard_ms + run->tune.sight_again_ms;
+    g->again_ms = g->heard_ms + run->tune.sample_again_ms;
     g->killed = false;
     buf_clear(&g->in);
     if (pipe2(ends, O_CLOEXEC) != 0)
@@ -111,15 +111,16 @@ static void take_line(struct run *run, const char *line, size_t len, int64_t now
 {
     struct gpu_watch *g = run->devices.watch;
 
-    if (gpu_sight_read(line, len, g->sight, g->count, g->words, sizeof(g->words)) != GPU_SIGHT_SEEN)
+    if (gpu_sample_read(line, len, g->sample, g->count, g->words, sizeof(g->words)) !=
+        GPU_SAMPLE_SEEN)
         return;
     if (g->told && g->seen)
         report_event(run, LOG_INFO, "NVML answers again");
     g->told = false;
     g->seen = true;
     for (uint32_t i = 0; i < g->count; i++) {
-        run->devices.workers[g->worker[i]].sight.seen = g->sight[i];
-        run->devices.workers[g->worker[i]].sight.at_ms = now;
+        run->devices.workers[g->worker[i]].sample.seen = g->sample[i];
+        run->devices.workers[g->worker[i]].sample.at_ms = now;
     }
 }
 
@@ -136,7 +137,7 @@ static void take_lines(struct run *run, int64_t now)
         at += n + 1;
     }
     buf_consume(&g->in, at);
-    if (g->in.len > GPU_SIGHT_LINE || g->in.failed) { /* no line of ours */
+    if (g->in.len > GPU_SAMPLE_LINE || g->in.failed) { /* no line of ours */
         buf_free(&g->in);
         g->in = (struct buf)BUF_INIT;
     }
@@ -156,11 +157,11 @@ static void listen_once(struct run *run, int64_t now)
     take_lines(run, now);
 }
 
-static void mind(struct run *run, int64_t now)
+static void check_gpu_watcher(struct run *run, int64_t now)
 {
     struct gpu_watch *g = run->devices.watch;
 
-    if (g->pid > 0 && !g->killed && now - g->heard_ms > run->tune.sight_still_ms) {
+    if (g->pid > 0 && !g->killed && now - g->heard_ms > run->tune.sample_still_ms) {
         say_lost(run, "does not answer");
         spawn_kill(g->pid);
         g->killed = true;
@@ -172,11 +173,11 @@ static void mind(struct run *run, int64_t now)
             say_lost(run, "made its process end");
         spawn_end(g->pid, 0);
         g->pid = 0;
-        g->again_ms = g->seen ? now + run->tune.sight_again_ms : 0;
+        g->again_ms = g->seen ? now + run->tune.sample_again_ms : 0;
         stop_reading(g);
     }
     if (g->pid == 0 && g->again_ms > 0 && now >= g->again_ms)
-        start(run);
+        start_gpu_watcher(run);
 }
 
 void gpu_watch_tick(struct run *run, int64_t now)
@@ -184,20 +185,20 @@ void gpu_watch_tick(struct run *run, int64_t now)
     if (!run->devices.watch)
         return;
     listen_once(run, now);
-    mind(run, now);
+    check_gpu_watcher(run, now);
 }
 
-const struct gpu_sight *gpu_watch_sight(const struct run_worker *w, int64_t now)
+const struct gpu_sample *gpu_watch_sample(const struct run_worker *w, int64_t now)
 {
     const struct run *run = w->process.run;
-    const int64_t old = (int64_t)OLD_PERIODS * run->tune.sight_ms;
+    const int64_t old = (int64_t)OLD_PERIODS * run->tune.sample_ms;
 
-    return w->sight.at_ms > 0 && now - w->sight.at_ms <= old ? &w->sight.seen : NULL;
+    return w->sample.at_ms > 0 && now - w->sample.at_ms <= old ? &w->sample.seen : NULL;
 }
 
 /* ------------------------------------------------------------------------- begin and end */
 
-static int make(struct run *run, struct err *err)
+static int create_gpu_watch(struct run *run, struct err *err)
 {
     struct gpu_watch *g = calloc(1, sizeof(*g));
 
@@ -205,9 +206,9 @@ static int make(struct run *run, struct err *err)
         return err_set(err, ERR_NOMEM, "no memory for the GPUs");
     run->devices.watch = g;
     g->file = -1;
-    g->sight = calloc(run->devices.count, sizeof(*g->sight));
+    g->sample = calloc(run->devices.count, sizeof(*g->sample));
     g->worker = calloc(run->devices.count, sizeof(*g->worker));
-    if (!g->sight || !g->worker)
+    if (!g->sample || !g->worker)
         return err_set(err, ERR_NOMEM, "no memory for the GPUs");
     for (uint32_t i = 0; i < run->devices.count; i++)
         if (run->devices.picked->list[i].kind != DEVICE_CPU)
@@ -229,7 +230,7 @@ static void wait_for_first(struct run *run)
     }
 }
 
-static int demand(struct run *run, struct err *err)
+static int require_gpu_usage(struct run *run, struct err *err)
 {
     struct gpu_watch *g = run->devices.watch;
 
@@ -242,7 +243,7 @@ static int demand(struct run *run, struct err *err)
                        : g->killed ? "it does not answer"
                                    : "the process that asks it ended");
     for (uint32_t i = 0; i < g->count; i++)
-        if (!g->sight[i].lists)
+        if (!g->sample[i].lists)
             return err_set(err, ERR_DEVICE,
                            "--idle asks NVML who uses a GPU, and of %s it does not tell: leave it "
                            "out (--devices), or run without --idle",
@@ -252,13 +253,13 @@ static int demand(struct run *run, struct err *err)
 
 int gpu_watch_start(struct run *run, struct err *err)
 {
-    int rc = make(run, err);
+    int rc = create_gpu_watch(run, err);
 
     if (rc)
         return rc;
     if (run->devices.watch->count > 0) {
-        start(run);
-        return run->o->idle ? demand(run, err) : 0;
+        start_gpu_watcher(run);
+        return run->o->idle ? require_gpu_usage(run, err) : 0;
     }
     gpu_watch_end(run);
     return run->o->idle ? err_set(err, ERR_USAGE,
@@ -278,7 +279,7 @@ void gpu_watch_end(struct run *run)
     }
     stop_reading(g);
     buf_free(&g->in);
-    free(g->sight);
+    free(g->sample);
     free(g->worker);
     free(g);
     run->devices.watch = NULL;

@@ -1,5 +1,5 @@
 /* scheduler/run/gpu_watch.h - what the driver sees of the run's GPUs, every other second
- * (gpu/sight/sight.h): a process of its own looks, which may crash or hang as it likes. Then
+ * (gpu/monitor/gpu_sample.h): a process of its own looks, which may crash or hang as it likes. Then
  * nothing is known for a while, and the run goes on. Internal to scheduler/; the loop's thread. */
 #ifndef NIGHTSHIFT_SCHEDULER_RUN_GPU_WATCH_H
 #define NIGHTSHIFT_SCHEDULER_RUN_GPU_WATCH_H
@@ -13,6 +13,6 @@ int gpu_watch_start(struct run *run, struct err *err);
 void gpu_watch_tick(struct run *run, int64_t now_ms);
 void gpu_watch_end(struct run *run);
 /* What was seen of a worker's device in the last moments; NULL: nothing. Until the next tick. */
-const struct gpu_sight *gpu_watch_sight(const struct run_worker *w, int64_t now_ms);
+const struct gpu_sample *gpu_watch_sample(const struct run_worker *w, int64_t now_ms);
 
 #endif

@@ -16,7 +16,7 @@
 static void look_at(const struct run *run, uint32_t index, struct metrics_device *d)
 {
     const struct run_worker *w = &run->devices.workers[index];
-    const struct gpu_sight *s = gpu_watch_sight(w, clock_mono_ms());
+    const struct gpu_sample *s = gpu_watch_sample(w, clock_mono_ms());
 
     diary_device(run, index, d->name, sizeof(d->name));
     d->ready = run_worker_ready(w);
@@ -28,7 +28,7 @@ static void look_at(const struct run *run, uint32_t index, struct metrics_device
     d->windows = w->memory.use.windows;
     d->left = w->way.left;
     d->percent = s ? s->percent : -1;
-    d->celsius = s && s->celsius != GPU_SIGHT_COLD ? s->celsius : -1;
+    d->celsius = s && s->celsius != GPU_SAMPLE_COLD ? s->celsius : -1;
     d->milliwatts = s ? s->milliwatts : -1;
     d->used_bytes = s && s->total_bytes > 0 ? (int64_t)s->used_bytes : -1;
     d->total_bytes = s && s->total_bytes > 0 ? (int64_t)s->total_bytes : -1;

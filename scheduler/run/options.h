@@ -17,10 +17,10 @@ struct scheduler_tuning {
     uint32_t hello_ms;          /* 30000: to say who it is */
     uint32_t ready_ms;          /* 1800000: to load the model */
     uint32_t still_ms;          /* 600000: work in hand, and nothing of it moves; also the most that
-                                   a settler may take, and a twentieth of the recording beside */
+                                   a finalizer may take, and a twentieth of the recording beside */
     uint32_t retry_base_ms;     /* 5000: of a recording that failed */
     uint32_t restart_base_ms;   /* 1000: of a worker that died */
-    uint32_t aside_ms;          /* 600000: until a device that was put aside is tried again */
+    uint32_t quarantine_ms;     /* 600000: until a device that was quarantined is tried again */
     uint32_t commit_ms;         /* 500: results are grouped for so long, many for twice */
     uint32_t full_retry_ms;     /* 3000: between tries while the catalog cannot be written */
     uint32_t full_give_up_ms;   /* 60000 */
@@ -30,15 +30,15 @@ struct scheduler_tuning {
     uint32_t room_ms;           /* 5000: between looks at the catalog's log */
     uint64_t log_bytes;         /* 64 MiB: a log beyond this is held by somebody */
     uint64_t free_bytes;        /* 256 MiB: with less room beside such a log nothing new is begun */
-    uint64_t full_bytes;     /* 256 MiB, and a twentieth of the disk at most: with less room nothing
-                                new is begun */
-    uint64_t kept_bytes;     /* 256 MiB: results in memory that cannot be written */
-    uint64_t queued_bytes;   /* 8 MiB: a recording's voices on their way to its settler */
-    hours_zone zone;         /* clock_zone_s: of scheduler_options.hours */
-    struct idle_times idle;  /* IDLE_BUSY_MS, ...: of scheduler_options.idle */
-    uint32_t sight_ms;       /* 2000: between looks at GPUs */
-    uint32_t sight_still_ms; /* 30000: one that takes so long will not end */
-    uint32_t sight_again_ms; /* 60000: then another begins */
+    uint64_t full_bytes;    /* 256 MiB, and a twentieth of the disk at most: with less room nothing
+                               new is begun */
+    uint64_t kept_bytes;    /* 256 MiB: results in memory that cannot be written */
+    uint64_t queued_bytes;  /* 8 MiB: a recording's voices on their way to its finalizer */
+    hours_zone zone;        /* clock_zone_s: of scheduler_options.hours */
+    struct idle_times idle; /* IDLE_BUSY_MS, ...: of scheduler_options.idle */
+    uint32_t sample_ms;     /* 2000: between looks at GPUs */
+    uint32_t sample_still_ms; /* 30000: one that takes so long will not end */
+    uint32_t sample_again_ms; /* 60000: then another begins */
 };
 
 /* What a run must know of a stage beside its row, whose parameters are not its business. */
@@ -50,7 +50,7 @@ struct scheduler_stage { /* all zero: it hears recordings, and its shards are al
     /* Over 0: nothing is decoded. It works on passages of a transcription of about so many
      * characters (store_passages). */
     uint32_t passage_chars;
-    bool settles;           /* its recordings are settled as a whole in the end */
+    bool finalizes;         /* its recordings are finalized as a whole in the end */
     uint32_t most_shard_ms; /* of a shard whose result fits into a message; 0: any does */
     /* The same where it hears sources by themselves, if it heard the mix: --channels=mix, and one
      * track. */
@@ -75,7 +75,7 @@ struct scheduler_options {
     const char *device_memory;         /* as devices_cap takes it; NULL: no cap */
     bool deterministic; /* results do not depend on what shared a batch; the host's never do */
     uint32_t shard_ms;  /* nominal; 0: the catalog's, at first 300000 */
-    uint32_t attempts;  /* of one task before it is set aside; 0: 3 */
+    uint32_t attempts;  /* of one task before it is quarantined; 0: 3 */
     uint32_t worker_silence_ms; /* 0: 30000 */
     bool stage_by_stage;        /* no stage listens to what is decoded for another */
     bool watch;                 /* stay and wait for more to be enqueued */
@@ -97,12 +97,12 @@ struct scheduler_result {
     /* Recordings: done as a whole by this run; with a task that was given up in it; with something
      * that is still to be done. */
     uint64_t recordings_done, recordings_failed, recordings_left;
-    int64_t audio_ms; /* heard in this run, of every recording once */
-    int64_t work_ms;  /* so long any device had work: without rests, loading and measuring */
-    const char *why;  /* it ended, as in store_run; static. NULL: it never began */
-    bool timed_out;   /* its hours were over (hours.until) */
-    bool interrupted; /* by SIGINT, SIGTERM or a disk that is full */
-    bool put_aside;   /* the error is a stage's that was put aside: all the others are done */
+    int64_t audio_ms;     /* heard in this run, of every recording once */
+    int64_t work_ms;      /* so long any device had work: without rests, loading and measuring */
+    const char *why;      /* it ended, as in store_run; static. NULL: it never began */
+    bool timed_out;       /* its hours were over (hours.until) */
+    bool interrupted;     /* by SIGINT, SIGTERM or a disk that is full */
+    bool stages_disabled; /* the error is a stage's that was quarantined: all the others are done */
 };
 
 #endif

@@ -33,7 +33,7 @@ struct link {
     bool reaped, ended;
     bool waits; /* is not read from until the group is over */
     int open_handles;
-    struct buf in, out; /* out: frames of this turn of the loop */
+    struct buf in, out; /* out: frames of this tick of the loop */
 };
 
 struct send {
@@ -89,7 +89,7 @@ static void describe_death(int status, struct err *last)
                 WIFEXITED(status) ? WEXITSTATUS(status) : -1);
 }
 
-static void put_aside(struct process *p, const char *before)
+static void quarantine(struct process *p, const char *before)
 {
     char why[600], sentence[700];
 
@@ -97,10 +97,10 @@ static void put_aside(struct process *p, const char *before)
     snprintf(sentence, sizeof(sentence), "%s%s is %s: %s", p->kind->a, p->label,
              p->on_trial ? "still disabled" : "disabled", why);
     report_event(p->run, p->on_trial ? LOG_INFO : LOG_ERROR, "%s", sentence);
-    p->state = PROCESS_ASIDE;
-    p->due_ms = clock_mono_ms() + p->run->tune.aside_ms;
+    p->state = PROCESS_QUARANTINED;
+    p->due_ms = clock_mono_ms() + p->run->tune.quarantine_ms;
     p->on_trial = false;
-    p->kind->aside(p->owner, why, sentence);
+    p->kind->quarantined(p->owner, why, sentence);
 }
 
 /* Started again later, or not. */
@@ -109,7 +109,7 @@ static void consider_restart(struct process *p, const struct process_loss *loss)
     const char *before = "it died again and again: ";
     int64_t wait = -1;
 
-    if (p->run->turn.mode == RUN_ENDING || p->run->turn.mode == RUN_DRAINING) {
+    if (p->run->tick.mode == RUN_ENDING || p->run->tick.mode == RUN_DRAINING) {
         p->state = PROCESS_OFF;
         return;
     }
@@ -120,14 +120,14 @@ static void consider_restart(struct process *p, const struct process_loss *loss)
     else
         wait = restart_death(&p->restart, loss->cause, loss->task, p->run->tune.restart_base_ms);
     if (wait < 0) {
-        put_aside(p, before);
+        quarantine(p, before);
         return;
     }
     p->state = PROCESS_WAITING;
     p->due_ms = clock_mono_ms() + wait;
 }
 
-static void died(struct process *p)
+static void handle_process_death(struct process *p)
 {
     struct process_loss loss = {.cause = RESTART_OWN};
     struct run *run = p->run;
@@ -154,7 +154,7 @@ static void on_gone(struct process *p)
         p->kind->gone(p->owner, NULL);
     } else {
         describe_death(status, &p->last);
-        died(p);
+        handle_process_death(p);
     }
     run_flush(p->run); /* who sees that it has gone may look for what it did */
 }
@@ -259,12 +259,12 @@ static bool take_log(struct process *p, const struct frame *f, struct err *err)
     return true;
 }
 
-static void take(struct process *p, const struct frame *f)
+static void receive_frame(struct process *p, const struct frame *f)
 {
     struct err err = {0};
     bool ok;
 
-    if (p->run->turn.mode == RUN_ENDING && p->run->failure.code)
+    if (p->run->tick.mode == RUN_ENDING && p->run->failure.code)
         return;
     p->heard_ms = clock_mono_ms();
     run_touch(p->run);
@@ -298,7 +298,7 @@ static void take_frames(struct link *l)
         }
         at += used;
         l->of->run->processes.frames++;
-        take(l->of, &f);
+        receive_frame(l->of, &f);
     }
     buf_consume(&l->in, at);
 }
@@ -339,7 +339,7 @@ static void wait_for_more(struct link *l)
     struct run *run = l->of->run;
     struct processes *all = &run->processes;
 
-    if (!all->many || run->turn.mode != RUN_GOING || l->ended || l->in.len)
+    if (!all->many || run->tick.mode != RUN_GOING || l->ended || l->in.len)
         return;
     uv_read_stop((uv_stream_t *)&l->pipe);
     l->waits = true;
@@ -403,7 +403,7 @@ static int write_out(struct link *l, struct err *err)
     return err_set(err, ERR_IO, "writing to it: %s", uv_strerror(rc));
 }
 
-static bool takes(const struct process *p)
+static bool accepts_frames(const struct process *p)
 {
     return p->link && !p->broken && !p->link->ended && !p->link->reaped;
 }
@@ -412,7 +412,7 @@ int process_send(struct process *p, uint8_t type, const struct buf *payload)
 {
     struct err err = {0};
 
-    if (!takes(p))
+    if (!accepts_frames(p))
         return ERR_IO;
     frame_put(&p->link->out, type, payload ? payload->data : NULL, payload ? payload->len : 0);
     if (!p->link->out.failed && !(payload && payload->failed))
@@ -428,7 +428,8 @@ void processes_write(struct processes *all)
     for (struct process *p = all->first; p; p = p->next) {
         struct err err = {0};
 
-        if (!takes(p) || !p->link->out.len || p->link->out.failed || !write_out(p->link, &err))
+        if (!accepts_frames(p) || !p->link->out.len || p->link->out.failed ||
+            !write_out(p->link, &err))
             continue;
         if (err.code == ERR_NOMEM)
             run_fail(p->run, &err);
@@ -464,8 +465,8 @@ void process_init(struct process *p, struct run *run, const struct process_kind 
 }
 
 /* Standard output may be a stream of JSON: what a library prints does not belong there. */
-static int spawn(const char *program, const char *const argv[], int *sock, pid_t *pid,
-                 struct err *err)
+static int spawn_process(const char *program, const char *const argv[], int *sock, pid_t *pid,
+                         struct err *err)
 {
     int fds[2], rc;
 
@@ -489,7 +490,7 @@ static int open_link(struct process *p, const char *const argv[])
 
     if (!l)
         return err_set(&p->last, ERR_NOMEM, "no memory for a process of the run");
-    rc = spawn(p->run->tune.worker_program, argv, &sock, &l->pid, &p->last);
+    rc = spawn_process(p->run->tune.worker_program, argv, &sock, &l->pid, &p->last);
     if (rc) {
         free(l);
         return rc;
@@ -518,7 +519,7 @@ void process_start(struct process *p, const char *const argv[])
     p->broken = false;
     p->heard_ms = clock_mono_ms();
     if (open_link(p, argv)) {
-        died(p);
+        handle_process_death(p);
         return;
     }
     p->state = PROCESS_STARTING;
@@ -558,7 +559,7 @@ static void leave_behind(struct process *p)
     consider_gone(l);
 }
 
-static void tick(struct process *p, int64_t now, int64_t lost)
+static void tick_process(struct process *p, int64_t now, int64_t lost)
 {
     p->heard_ms += lost;
     if (p->link && !p->link->reaped && p->link->killed_ms &&
@@ -592,7 +593,7 @@ void processes_tick(struct processes *all, int64_t now)
     all->many = all->frames > MANY_FRAMES;
     all->frames = 0;
     for (struct process *p = all->first; p; p = p->next)
-        tick(p, now, lost > 2 * RUN_TICK_MS ? lost : 0);
+        tick_process(p, now, lost > 2 * RUN_TICK_MS ? lost : 0);
 }
 
 void processes_reap(struct processes *all)

@@ -1,6 +1,6 @@
-/* scheduler/run/process.h - one supervised process of the run, a worker or a settler: started,
+/* scheduler/run/process.h - one supervised process of the run, a worker or a finalizer: started,
  * greeted, killed when it is silent for too long, reaped, started again after a pause that grows,
- * put aside. Part of its owner, which says what it is for and is told by callbacks.
+ * quarantined. Part of its owner, which says what it is for and is told by callbacks.
  *
  *   OFF --process_start--> STARTING --HELLO--> UP --process_leave--> LEAVING --> OFF
  *    ^                         |                |
@@ -43,7 +43,7 @@ struct process_kind { /* the callbacks come from the loop, with the owner */
      * p->last says why, and what becomes of it is decided then. */
     void (*gone)(void *owner, struct process_loss *ret);
     /* It is ASIDE. The sentence was told: who, and why. */
-    void (*aside)(void *owner, const char *why, const char *sentence);
+    void (*quarantined)(void *owner, const char *why, const char *sentence);
     /* With every tick, in every state. Nobody listened for lost_ms before it. */
     void (*tick)(void *owner, int64_t now_ms, int64_t lost_ms);
 };
@@ -54,7 +54,7 @@ enum process_state {
     PROCESS_STARTING,
     PROCESS_UP,
     PROCESS_LEAVING,
-    PROCESS_ASIDE,
+    PROCESS_QUARANTINED,
 };
 
 struct link;
@@ -72,7 +72,7 @@ struct process {
     int64_t heard_ms;  /* last frame */
     bool condemned;    /* it is being killed */
     bool broken;       /*   because it sent what cannot be: nothing more of it is believed */
-    bool on_trial;     /* it was aside before, and one more death puts it there again */
+    bool on_trial;     /* it was quarantined before, and one more death puts it there again */
     struct restart restart;
     struct err last; /* why it died last; code 0: nobody knows */
 };
@@ -103,7 +103,7 @@ void process_condemn(struct process *p, int code, const char *why);
 /* All of the run's. */
 void processes_begin(struct processes *all, uv_loop_t *loop); /* which is about to run */
 void processes_tick(struct processes *all, int64_t now_ms);
-void processes_write(struct processes *all); /* what is queued: once a turn of the loop */
+void processes_write(struct processes *all); /* what is queued: once a tick of the loop */
 void processes_reap(struct processes *all);  /* look whether any has ended: on every SIGCHLD */
 void processes_kill(struct processes *all);
 bool processes_all_off(const struct processes *all); /* none is left */

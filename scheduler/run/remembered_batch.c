@@ -18,7 +18,7 @@ static bool is_chosen(const struct run_worker *w)
     const struct run *run = w->process.run;
 
     return run->o->slots || run->o->windows || run->o->deterministic ||
-           run->o->cache != CACHE_AUTO || run->devices.picked->list[w->index].memory_cap;
+           run->o->cache != CACHE_AUTO || run->devices.picked->list[w->index].memory_limit;
 }
 
 /* The device is named as the scheduler sees it, not as a worker would: his CUDA adds its own
@@ -50,7 +50,7 @@ void remembered_fill(struct run_worker *w, struct msg_setup *m)
     utf8_copy(w->memory.use.decoding, sizeof(w->memory.use.decoding), run->backlog.kind.decoding);
     if (is_chosen(w) || precision_parse(m->precision, &precision, &err))
         return; /* the worker says what is wrong with it */
-    precision = precision_settle(precision, d->precisions);
+    precision = precision_resolve(precision, d->precisions);
     rc = store_tuning_get(run->st,
                           &(struct store_tuning_key){d->id, d->driver, m->stages[0].model_hash,
                                                      precision_name(precision),
@@ -60,12 +60,12 @@ void remembered_fill(struct run_worker *w, struct msg_setup *m)
         m->tuned_slots = t.slots;
         m->tuned_windows = t.windows;
         m->tuned_rate = (float)t.rate;
-        if (t.ways_bytes <= SETUP_WAYS_MAX) {
-            m->ways = t.ways;
-            m->ways_bytes = t.ways_bytes;
-            t.ways = NULL;
+        if (t.algorithms_bytes <= SETUP_ALGORITHMS_MAX) {
+            m->algorithms = t.algorithms;
+            m->algorithms_bytes = t.algorithms_bytes;
+            t.algorithms = NULL;
         }
-        free(t.ways);
+        free(t.algorithms);
         w->memory.use.remembered = true;
     } else if (rc != ERR_EMPTY) {
         report_event(run, LOG_WARN, "what is remembered of %s cannot be read: %s", w->label,
@@ -74,7 +74,8 @@ void remembered_fill(struct run_worker *w, struct msg_setup *m)
 }
 
 /* ready: what READY said, of which the ways are noted; or NULL. */
-static void note(struct run_worker *w, uint32_t oom_count, const struct msg_ready *ready)
+static void store_batch_tuning(struct run_worker *w, uint32_t oom_count,
+                               const struct msg_ready *ready)
 {
     struct run *run = w->process.run;
     const struct device_use *u = &w->memory.use;
@@ -86,8 +87,8 @@ static void note(struct run_worker *w, uint32_t oom_count, const struct msg_read
         .predicted_bytes = u->predicted,
         .peak_bytes = u->peak,
         .oom_count = oom_count,
-        .ways = ready ? ready->ways : NULL,
-        .ways_bytes = ready ? ready->ways_bytes : 0,
+        .algorithms = ready ? ready->algorithms : NULL,
+        .algorithms_bytes = ready ? ready->algorithms_bytes : 0,
     };
     struct err err = {0};
 
@@ -107,9 +108,9 @@ void remembered_ready(struct run_worker *w, const struct msg_ready *m)
     u->rate = m->rate;
     u->measured = m->measured;
     /* Slots that nobody measured are not remembered for the ways' sake. */
-    if ((m->measured || (u->remembered && m->ways_bytes)) && !is_chosen(w)) {
+    if ((m->measured || (u->remembered && m->algorithms_bytes)) && !is_chosen(w)) {
         u->remembered = true;
-        note(w, 0, m);
+        store_batch_tuning(w, 0, m);
     }
 }
 
@@ -135,7 +136,7 @@ void remembered_lowered(struct run_worker *w, const struct msg_tuned *m)
         return;
     u->peak = 0; /* the heartbeats go on with it */
     u->remembered = true;
-    note(w, 1, NULL);
+    store_batch_tuning(w, 1, NULL);
 }
 
 void remembered_heartbeat(struct run_worker *w, const struct msg_heartbeat *m)
@@ -151,7 +152,7 @@ void remembered_gone(struct run_worker *w)
     if (u->slots == 0)
         return; /* it was never ready */
     if (u->remembered)
-        note(w, 0, NULL);
+        store_batch_tuning(w, 0, NULL);
     if (u->peak > w->memory.peak_bytes) {
         w->memory.peak_bytes = u->peak;
         w->memory.predicted_bytes = u->predicted;

@@ -16,7 +16,7 @@
 
 /* ------------------------------------------------------------------------------------ output */
 
-static void put(int fd, const char *s)
+static void write_text_fully(int fd, const char *s)
 {
     size_t len = strlen(s);
 
@@ -30,7 +30,7 @@ static void put(int fd, const char *s)
     }
 }
 
-static unsigned columns(void)
+static unsigned get_terminal_columns(void)
 {
     struct winsize size;
 
@@ -42,7 +42,7 @@ static unsigned columns(void)
 static void line_clear(struct report *r)
 {
     if (r->line_shown)
-        put(STDERR_FILENO, "\r\033[K");
+        write_text_fully(STDERR_FILENO, "\r\033[K");
     r->line_shown = false;
 }
 
@@ -52,9 +52,9 @@ static void line_show(struct run *run)
     struct progress p;
 
     figures_view(run, &p);
-    progress_line(&p, columns(), line);
+    progress_line(&p, get_terminal_columns(), line);
     snprintf(out, sizeof(out), run->report.color ? "\r\033[K\033[1m%s\033[0m" : "\r\033[K%s", line);
-    put(STDERR_FILENO, out);
+    write_text_fully(STDERR_FILENO, out);
     run->report.line_shown = true;
 }
 
@@ -65,8 +65,8 @@ static void show_json(struct run *run, const char *event)
 
     figures_view(run, &p);
     progress_json(&p, event, line);
-    put(STDOUT_FILENO, line);
-    put(STDOUT_FILENO, "\n");
+    write_text_fully(STDOUT_FILENO, line);
+    write_text_fully(STDOUT_FILENO, "\n");
 }
 
 void report_event(struct run *run, int level, const char *fmt, ...)

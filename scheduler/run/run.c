@@ -7,7 +7,7 @@
 #include "scheduler/run/figures.h"
 #include "scheduler/run/report.h"
 
-void run_touch(struct run *run) { run->turn.dirty = true; }
+void run_touch(struct run *run) { run->tick.dirty = true; }
 
 void run_fail(struct run *run, const struct err *err)
 {
@@ -86,15 +86,15 @@ void run_note_unwritten(struct run *run, int64_t task)
     run_note_commit(run);
 }
 
-void run_note_unsettled(struct run *run)
+void run_note_unfinalized(struct run *run)
 {
-    run->turn.unsettled = true;
+    run->tick.unfinalized = true;
     run_touch(run);
 }
 
 /* The catalog could not be written. What waits for it stays in memory and is tried again for a
  * while: a disk that fills up at night is often emptied by whoever filled it. */
-static void trouble(struct run *run, struct err *err)
+static void handle_write_failure(struct run *run, struct err *err)
 {
     struct run_commit *c = &run->commit;
     int64_t now = clock_mono_ms();
@@ -122,10 +122,10 @@ static void trouble(struct run *run, struct err *err)
     run_fail(run, err);
 }
 
-bool run_is_aside(const struct run *run, int64_t stage)
+bool run_is_disabled(const struct run *run, int64_t stage)
 {
-    for (size_t i = 0; i < run->aside.count; i++)
-        if (run->aside.stages[i] == stage)
+    for (size_t i = 0; i < run->disabled.count; i++)
+        if (run->disabled.stages[i] == stage)
             return true;
     return false;
 }
@@ -155,7 +155,7 @@ bool run_flush(struct run *run)
         return true;
     }
     if (retry_store(rc) == STORE_WAIT) {
-        trouble(run, &err);
+        handle_write_failure(run, &err);
     } else {
         err_prefix(&err, "writing results");
         run_fail(run, &err);

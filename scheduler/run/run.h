@@ -1,22 +1,22 @@
 /* scheduler/run/run.h - one run, seen by the files that make it up. Internal to scheduler/.
  *
  *   scheduler.c             begins and ends it: lock, store, loop, signals
- *   loop_turn.c             what is done in a turn of the loop
+ *   loop_tick.c             what is done in a tick of the loop
  *   run_control.c           what other commands ask of it
  *   catalog_watch.c         the catalog's file, its log and its disk, meanwhile
  *   rest.c                  at which hours it works, and GPUs that are left to others
  *   backlog.c               tasks: read from the catalog, a stage at a time; checked after requests
- *   stage_aside.c           stages that cannot be done
+ *   disabled_stage.c           stages that cannot be done
  *   dispatch.c              leases: said to workers; what becomes of a task without any
  *   intake.c                what comes back for them
  *   lease/tracks.c          what other stages have of one, which listen to the same pass
  *   lease/lease.c           what goes with one to the worker, and how one ends before its time
  *   failure.c               what went wrong with it
- *   settle/settle.c         recordings whose shards are all there, settled as a whole
+ *   finalize/finalize.c         recordings whose shards are all there, finalized as a whole
  *   worker_pool.c           all of its workers
  *   supervisor.c            on which devices it works; what workers say, when they are killed
  *   run/run.c               what every part may ask for: another turn, a commit, the end
- *   run/process.c           workers and settlers: started, timed out, started again, put aside
+ *   run/process.c           workers and finalizers: started, timed out, started again, quarantined
  *   run/remembered_batch.c  what is remembered of the devices
  *   run/diary.c             what is kept of it in the catalog
  *   run/gpu_watch.c         what the driver sees of the GPUs
@@ -25,7 +25,7 @@
  *   run/metrics_file.c      its figures in a file for Prometheus
  *   run/report.c            what people see
  *
- * Everything runs on the loop's thread. Work is done in loop_turn_steps, called in each turn of the
+ * Everything runs on the loop's thread. Work is done in loop_tick_steps, called in each turn of the
  * loop; callbacks only note what happened, and make it `dirty`.
  *
  *   mode: GOING <--> PAUSED        the whole catalog is paused, or it is not the time: workers
@@ -42,16 +42,16 @@
 
 #include "base/err.h"
 #include "gpu/devices/devices.h"
-#include "gpu/sight/sight.h"
+#include "gpu/monitor/gpu_sample.h"
 #include "scheduler/control/control_server.h"
 #include "scheduler/ledger/ledger.h"
+#include "scheduler/plan/disk_space.h"
 #include "scheduler/plan/estimate.h"
 #include "scheduler/plan/idmap.h"
 #include "scheduler/plan/planner.h"
 #include "scheduler/plan/progress.h"
 #include "scheduler/plan/rest.h"
 #include "scheduler/plan/retry.h"
-#include "scheduler/plan/room.h"
 #include "scheduler/run/options.h"
 #include "scheduler/run/process.h"
 #include "store/store.h"
@@ -112,9 +112,9 @@ struct worker_pulse {  /* supervisor.c; anew with each process: worker_pool.c */
     uint64_t memory_bytes; /* that it holds now: the device's, or a host worker's own */
 };
 
-struct worker_sight {      /* gpu_watch.c */
-    struct gpu_sight seen; /* what the driver saw of its device last */
-    int64_t at_ms;         /*   and when (monotonic); 0: nothing yet */
+struct worker_sample {      /* gpu_watch.c */
+    struct gpu_sample seen; /* what the driver saw of its device last */
+    int64_t at_ms;          /*   and when (monotonic); 0: nothing yet */
 };
 
 /* diary.c: what it keeps of a run, and of each worker. */
@@ -174,7 +174,7 @@ struct figures { /* figures.c */
 
 struct run_beside { /* a stage that may listen to the passes of the run's */
     struct store_stage_row row;
-    bool settles;
+    bool finalizes;
 };
 
 struct beside { /* tracks.c */
@@ -192,7 +192,7 @@ struct run_track {       /* what such a stage has to do in a lease; tracks.c */
     uint32_t stage;      /* in SETUP */
     struct store_task t; /* of which the message is made */
     uint32_t end;        /* one more than the highest shard that was done */
-    bool settles, cancelled;
+    bool finalizes, cancelled;
     struct idmap told; /* shards that are not awaited (any more): any pointer */
 };
 
@@ -252,16 +252,16 @@ struct failures { /* failure.c */
     int64_t retry_due_ms; /* wall clock; INT64_MAX: no retry waits */
 };
 
-struct stages_aside { /* stage_aside.c */
-    int64_t *stages;  /* owned: ids of those that cannot be done in this run */
+struct disabled_stages { /* disabled_stage.c */
+    int64_t *stages;     /* owned: ids of those that cannot be done in this run */
     size_t count;
     struct err why; /* the first of them cannot; code 0: there is none */
 };
 
-struct catalog_watch {   /* catalog_watch.c */
-    struct room room;    /* its log, and what is left for it on the disk */
-    int64_t room_due_ms; /* the next look */
-    struct err astray;   /* the catalog is not at its path any more, and how; code 0: it is */
+struct catalog_watch {            /* catalog_watch.c */
+    struct disk_space disk_space; /* its log, and what is left for it on the disk */
+    int64_t disk_space_due_ms;    /* the next look */
+    struct err astray; /* the catalog is not at its path any more, and how; code 0: it is */
 };
 
 /* ---- the run */
@@ -282,12 +282,12 @@ struct run_worker {
     struct worker_tracks tracks;
     struct worker_memory memory;
     struct worker_diary diary;
-    struct worker_sight sight;
+    struct worker_sample sample;
     struct worker_way way;
 };
 
 struct gpu_watch;
-struct settle;
+struct finalize;
 
 struct run_loop { /* scheduler.c */
     uv_loop_t uv;
@@ -320,11 +320,11 @@ struct run_control { /* run_control.c */
     int64_t locked_since_ms; /* a request waits for somebody else's transaction; 0: none */
 };
 
-struct loop_turn { /* loop_turn.c; what makes it dirty and unsettled: run.c, for all */
+struct loop_tick { /* loop_tick.c; what makes it dirty and unsettled: run.c, for all */
     enum run_mode mode;
-    bool paused;    /* the whole catalog is */
-    bool dirty;     /* there is something to do in the next turn */
-    bool unsettled; /* there may be recordings to settle that were not seen yet */
+    bool paused;      /* the whole catalog is */
+    bool dirty;       /* there is something to do in the next tick */
+    bool unfinalized; /* there may be recordings to finalize that were not seen yet */
     const char *note;
 };
 
@@ -336,21 +336,21 @@ struct run {
     struct store *st;
     struct ledger *ledger;
     struct planner *planner;
-    struct settle *settle;
+    struct finalize *finalize;
     bool interrupted;
     struct err failure; /* code 0: none */
 
     struct run_loop loop;
-    struct loop_turn turn;
+    struct loop_tick tick;
     struct run_commit commit;
     struct run_control control;
     struct run_devices devices;
-    struct processes processes; /* of workers and settlers */
+    struct processes processes; /* of workers and finalizers */
     struct backlog backlog;
     struct dispatch dispatch;
     struct beside beside;
     struct failures failures;
-    struct stages_aside aside;
+    struct disabled_stages disabled;
     struct catalog_watch catalog;
     struct working_hours hours;
     struct make_way way;
@@ -360,21 +360,21 @@ struct run {
     struct metrics_file metrics;
 };
 
-void run_touch(struct run *run); /* there is something to do in the next turn */
+void run_touch(struct run *run); /* there is something to do in the next tick */
 /* The run cannot go on. The first failure counts. */
 void run_fail(struct run *run, const struct err *err);
 /* Writes what the ledger holds. False: it could not, and the run is in trouble or has failed. */
 bool run_flush(struct run *run);
 bool run_flush_at_once(struct run *run); /* the same, also where it is not time to try again */
 bool run_worker_ready(const struct run_worker *w);
-bool run_is_aside(const struct run *run, int64_t stage); /* it cannot be done in this run */
+bool run_is_disabled(const struct run *run, int64_t stage); /* it cannot be done in this run */
 uint32_t run_ready_workers(const struct run *run);
 bool run_leased(const struct run *run); /* does any worker hold anything? */
 void run_note_commit(struct run *run);  /* the ledger has something: commit soon */
 /* The same, of a task of another stage than the run's. */
 void run_note_unwritten(struct run *run, int64_t task);
-/* There may be recordings to settle that were not seen yet. */
-void run_note_unsettled(struct run *run);
+/* There may be recordings to finalize that were not seen yet. */
+void run_note_unfinalized(struct run *run);
 /* For ledger calls, whose only error is ERR_NOMEM: fails the run. */
 void run_check(struct run *run, int rc, const struct err *err);
 void run_free(struct run *run); /* when all of its parts are */

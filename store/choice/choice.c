@@ -78,7 +78,7 @@ static struct claim claim_current(const struct choice_task *list, size_t n,
 }
 
 /* What is asked for in another way now is not done in the old one, too. */
-static void withdraw(struct choice_task *t)
+static void update_task_withdrawal(struct choice_task *t)
 {
     if (!t->wanted && t->is_pending) {
         t->is_pending = false;
@@ -100,7 +100,7 @@ void choice_make(struct choice_task *list, size_t n, bool replaced)
                 list[i].wanted = !replaced && is_best(list, n, &list[i], claim_wanted) &&
                                  (!derived || list[i].is_done || has_source(list, n, &list[i]));
     for (size_t i = 0; i < n; i++)
-        withdraw(&list[i]);
+        update_task_withdrawal(&list[i]);
     for (int derived = 0; derived < 2; derived++)
         for (size_t i = 0; i < n; i++)
             if ((list[i].source_id != 0) == derived)
@@ -111,7 +111,7 @@ void choice_make(struct choice_task *list, size_t n, bool replaced)
 
 struct tasks {
     struct choice_task *list;
-    size_t count, room;
+    size_t count, capacity;
     bool replaced;
 };
 
@@ -123,9 +123,9 @@ static const char sql_tasks[] =
     "FROM media m CROSS JOIN task t ON t.media_id = m.media_id "
     "CROSS JOIN stage s ON s.stage_id = t.stage_id WHERE m.media_id = ? ORDER BY t.task_id";
 
-static int add(struct tasks *all, sqlite3_stmt *row, struct err *err)
+static int append_choice_task(struct tasks *all, sqlite3_stmt *row, struct err *err)
 {
-    if (!list_grow(&all->list, &all->room, all->count, sizeof(*all->list)))
+    if (!list_grow(&all->list, &all->capacity, all->count, sizeof(*all->list)))
         return err_no_memory(err, "catalog");
     all->list[all->count++] = (struct choice_task){
         .task_id = sqlite3_column_int64(row, 0),
@@ -152,7 +152,7 @@ static int read_tasks(struct store *st, int64_t media_id, struct tasks *ret, str
 
     db_rows_again(&rows, st, err, db_cached(st, sql_tasks, err), "i", media_id);
     while (db_rows_next(&rows))
-        rows.rc = add(ret, rows.stmt, err);
+        rows.rc = append_choice_task(ret, rows.stmt, err);
     return db_rows_end(&rows);
 }
 
@@ -192,7 +192,7 @@ int choice_is_read(struct store *st, int64_t media_id, int64_t task_id, struct e
 {
     sqlite3_stmt *stmt = NULL;
     int rc = db_first(st, &stmt, err,
-                      "SELECT s." DB_SETTLES " OR (s." DB_TRANSCRIBES " AND EXISTS "
+                      "SELECT s." DB_FINALIZES " OR (s." DB_TRANSCRIBES " AND EXISTS "
                       "(SELECT 1 FROM correction c WHERE c.media_id = ?1)) "
                       "FROM task t JOIN stage s ON s.stage_id = t.stage_id WHERE t.task_id = ?2",
                       "ii", media_id, task_id);
@@ -321,7 +321,8 @@ static int stand_of(struct store *st, int64_t media_id, struct stand *ret, struc
 }
 
 /* What follows for its tasks. */
-static int follow(struct store *st, int64_t media_id, const struct stand *was, struct err *err)
+static int update_tasks_of_place(struct store *st, int64_t media_id, const struct stand *was,
+                                 struct err *err)
 {
     struct stand is = {0};
     int rc = stand_of(st, media_id, &is, err);
@@ -346,7 +347,7 @@ int main_place_came(struct store *st, int64_t media_id, int64_t place_id, struct
 
     if (rc == 0)
         rc = db_run(st, err, sql_came, "ii", media_id, place_id);
-    return rc < 0 ? rc : follow(st, media_id, &was, err);
+    return rc < 0 ? rc : update_tasks_of_place(st, media_id, &was, err);
 }
 
 #define FOLDER(of) "rtrim(" of ".path, replace(" of ".path, '/', ''))"
@@ -369,5 +370,5 @@ int main_place_went(struct store *st, int64_t media_id, int64_t place_id, bool w
 
     if (rc == 0)
         rc = db_run(st, err, sql_went, "iii", media_id, place_id, (int64_t)was_present);
-    return rc < 0 ? rc : follow(st, media_id, &was, err);
+    return rc < 0 ? rc : update_tasks_of_place(st, media_id, &was, err);
 }

@@ -9,7 +9,7 @@
 
 struct merge {
     struct store *to, *part;
-    struct shard_held *room;
+    struct shard_held *scratch;
     struct parting_merged *ret;
     struct task_results results;
 };
@@ -315,7 +315,7 @@ static int merge_task(struct merge *m, int64_t there, int64_t media, struct err 
     }
     if (over)
         return count_known(m, there, err);
-    rc = task_results_copy(m->part, there, m->to, here, m->room, &m->results, err);
+    rc = task_results_copy(m->part, there, m->to, here, m->scratch, &m->results, err);
     return rc == 0 ? fail_here(m, there, here, err) : rc;
 }
 
@@ -396,10 +396,10 @@ static int merge_all(struct merge *m, struct err *err)
 
 int parting_merge(struct store *to, struct store *part, struct parting_merged *ret, struct err *err)
 {
-    struct merge m = {.to = to, .part = part, .ret = ret, .room = shard_held_new()};
+    struct merge m = {.to = to, .part = part, .ret = ret, .scratch = shard_held_new()};
     uint64_t before = store_completed(to).tasks;
     bool held = false;
-    int rc = m.room ? check_origin(&m, err) : err_no_memory(err, "catalog");
+    int rc = m.scratch ? check_origin(&m, err) : err_no_memory(err, "catalog");
 
     *ret = (struct parting_merged){0};
     if (rc == 0)
@@ -414,7 +414,7 @@ int parting_merge(struct store *to, struct store *part, struct parting_merged *r
             store_rollback(to);
     }
     store_let_go(part, held);
-    shard_held_free(m.room);
+    shard_held_free(m.scratch);
     ret->shards = m.results.shards;
     ret->known = m.results.known;
     ret->segments = m.results.segments;

@@ -11,7 +11,7 @@
 
 #define MOST_PARTS 1000000u
 
-static void keep(sqlite3_stmt *stmt, int column, char ret[PARTING_ID_LEN], bool *good)
+static void read_part_id(sqlite3_stmt *stmt, int column, char ret[PARTING_ID_LEN], bool *good)
 {
     const char *text = db_text(stmt, column);
 
@@ -21,7 +21,7 @@ static void keep(sqlite3_stmt *stmt, int column, char ret[PARTING_ID_LEN], bool 
         memcpy(ret, text, PARTING_ID_LEN);
 }
 
-static int whose(struct store *part, struct parting_about *ret, struct err *err)
+static int read_part_identity(struct store *part, struct parting_about *ret, struct err *err)
 {
     sqlite3_stmt *stmt = NULL;
     int64_t number, parts;
@@ -41,8 +41,8 @@ static int whose(struct store *part, struct parting_about *ret, struct err *err)
                        "'%s' is a catalog, but no part of one: `nightshift split` makes those",
                        part->path);
     }
-    keep(stmt, 0, ret->origin, &good);
-    keep(stmt, 1, ret->split, &good);
+    read_part_id(stmt, 0, ret->origin, &good);
+    read_part_id(stmt, 1, ret->split, &good);
     number = sqlite3_column_int64(stmt, 2);
     parts = sqlite3_column_int64(stmt, 3);
     sqlite3_reset(stmt);
@@ -66,7 +66,7 @@ static const char sql_tries[] =
     "SELECT (SELECT count(*) FROM event WHERE kind = 'part-try'), ifnull(sum(failed), 0), "
     "ifnull((SELECT failed FROM judged ORDER BY event_id DESC LIMIT 1), 0) FROM judged";
 
-static int tries(struct store *part, struct parting_about *ret, struct err *err)
+static int read_part_tries(struct store *part, struct parting_about *ret, struct err *err)
 {
     sqlite3_stmt *stmt = NULL;
     int64_t began;
@@ -88,9 +88,9 @@ int parting_about(struct store *part, struct parting_about *ret, struct err *err
     int rc;
 
     *ret = (struct parting_about){0};
-    rc = whose(part, ret, err);
+    rc = read_part_identity(part, ret, err);
     if (rc == 0)
-        rc = tries(part, ret, err);
+        rc = read_part_tries(part, ret, err);
     if (rc == 0)
         rc = db_first(part, &stmt, err,
                       "SELECT (SELECT count(*) FROM media), "
@@ -128,7 +128,7 @@ static const char sql_work[] =
     "FROM task t JOIN stage s ON s.stage_id = t.stage_id JOIN media m ON m.media_id = t.media_id "
     "WHERE " OPEN_TASKS " GROUP BY t.media_id ORDER BY t.media_id";
 
-static int take(const struct db_rows *rows, parting_work_fn fn, void *arg)
+static int read_work_row(const struct db_rows *rows, parting_work_fn fn, void *arg)
 {
     sqlite3_stmt *stmt = rows->stmt;
     struct parting_work w = {
@@ -155,7 +155,7 @@ int parting_work_each(struct store *st, parting_work_fn fn, void *arg, struct er
 
     db_rows_open(&rows, st, err, sql_work, "");
     while (db_rows_next(&rows))
-        rows.rc = take(&rows, fn, arg);
+        rows.rc = read_work_row(&rows, fn, arg);
     return db_rows_end(&rows);
 }
 

@@ -8,7 +8,7 @@
 #define MOST 999999999u
 
 /* Digits and what stands behind them. NULL: none. */
-static const char *number(const char *text, uint32_t *ret)
+static const char *parse_shard_number(const char *text, uint32_t *ret)
 {
     size_t n = strspn(text, "0123456789");
 
@@ -22,13 +22,13 @@ bool share_parse(const char *text, uint32_t *first, uint32_t *end)
 {
     uint32_t last = 0;
 
-    text = number(text, first);
+    text = parse_shard_number(text, first);
     if (!text || *text != '-')
         return false;
     *end = 0;
     if (*++text == 0)
         return true;
-    text = number(text, &last);
+    text = parse_shard_number(text, &last);
     *end = last + 1;
     return text && *text == 0 && last >= *first;
 }

@@ -55,7 +55,7 @@ void shard_held_free(struct shard_held *h)
 }
 
 /* Zeroed room behind the others; NULL: *err says why. */
-static void *add(struct list *l, size_t size, struct err *err)
+static void *append_zeroed_item(struct list *l, size_t size, struct err *err)
 {
     if (l->count >= MOST_ROWS) {
         err_set(err, ERR_LIMIT, "a shard of more than %u rows of one kind", MOST_ROWS);
@@ -69,7 +69,7 @@ static void *add(struct list *l, size_t size, struct err *err)
 }
 
 /* Aligned for floats. The copy ends with a NUL. NULL: out of memory. */
-static char *keep(struct shard_held *h, const void *data, size_t n)
+static char *copy_to_shard_memory(struct shard_held *h, const void *data, size_t n)
 {
     size_t want = (n + 1 + 15) / 16 * 16;
     struct chunk *c = h->chunks;
@@ -97,7 +97,7 @@ static const char *text_of(struct shard_held *h, sqlite3_stmt *stmt, int column)
 {
     const char *text = db_text(stmt, column);
 
-    return keep(h, text, strlen(text));
+    return copy_to_shard_memory(h, text, strlen(text));
 }
 
 /* Values of a blob; NULL: out of memory. */
@@ -108,17 +108,17 @@ static const float *floats_of(struct shard_held *h, sqlite3_stmt *stmt, int colu
         data ? (size_t)sqlite3_column_bytes(stmt, column) / sizeof(float) * sizeof(float) : 0;
 
     *n = (uint32_t)(bytes / sizeof(float));
-    return (const float *)(const void *)keep(h, data, bytes);
+    return (const float *)(const void *)copy_to_shard_memory(h, data, bytes);
 }
 
-static float number(sqlite3_stmt *stmt, int column)
+static float get_float_or_nan(sqlite3_stmt *stmt, int column)
 {
     return sqlite3_column_type(stmt, column) == SQLITE_NULL
                ? NAN
                : (float)sqlite3_column_double(stmt, column);
 }
 
-static uint32_t small(sqlite3_stmt *stmt, int column)
+static uint32_t get_uint32_column(sqlite3_stmt *stmt, int column)
 {
     int64_t n = sqlite3_column_int64(stmt, column);
 
@@ -136,12 +136,13 @@ static int read_sounds(struct shard_held *h, struct store *st, int64_t task_id, 
 
     db_rows_again(&rows, st, err, db_cached(st, sql, err), "ii", task_id, (int64_t)seq);
     while (db_rows_next(&rows)) {
-        struct result_sound *s = add(&h->sounds, sizeof(*s), err);
+        struct result_sound *s = append_zeroed_item(&h->sounds, sizeof(*s), err);
 
         if (s)
             *s = (struct result_sound){sqlite3_column_int64(rows.stmt, 0),
-                                       sqlite3_column_int64(rows.stmt, 1), small(rows.stmt, 2),
-                                       text_of(h, rows.stmt, 3), number(rows.stmt, 4)};
+                                       sqlite3_column_int64(rows.stmt, 1),
+                                       get_uint32_column(rows.stmt, 2), text_of(h, rows.stmt, 3),
+                                       get_float_or_nan(rows.stmt, 4)};
         rows.rc = !s ? err->code : s->name ? 0 : err_no_memory(err, "catalog");
     }
     return db_rows_end(&rows);
@@ -156,7 +157,7 @@ static int read_vectors(struct shard_held *h, struct store *st, int64_t task_id,
 
     db_rows_again(&rows, st, err, db_cached(st, sql, err), "ii", task_id, (int64_t)seq);
     while (db_rows_next(&rows)) {
-        struct store_vector *v = add(&h->vectors, sizeof(*v), err);
+        struct store_vector *v = append_zeroed_item(&h->vectors, sizeof(*v), err);
         bool text = sqlite3_column_type(rows.stmt, 2) != SQLITE_NULL;
 
         if (v)
@@ -187,9 +188,11 @@ static int keep_voices(void *arg, int64_t seq, const struct result_voices *v, st
     if (seq != to->seq)
         return 1;
     *r = *v;
-    r->active = (const uint8_t *)keep(to->h, v->active, (size_t)v->windows * v->frames);
-    r->of = (const uint32_t *)(const void *)keep(to->h, v->of, v->vector_count * sizeof(*v->of));
-    r->vectors = (const float *)(const void *)keep(
+    r->active =
+        (const uint8_t *)copy_to_shard_memory(to->h, v->active, (size_t)v->windows * v->frames);
+    r->of = (const uint32_t *)(const void *)copy_to_shard_memory(to->h, v->of,
+                                                                 v->vector_count * sizeof(*v->of));
+    r->vectors = (const float *)(const void *)copy_to_shard_memory(
         to->h, v->vectors, (size_t)v->vector_count * v->size * sizeof(float));
     to->found = true;
     return r->active && r->of && r->vectors ? 1 : err_no_memory(err, "catalog");
@@ -217,8 +220,8 @@ static int read_row(struct shard_held *h, struct store *st, int64_t task_id, uin
                                      .language_prob = sqlite3_column_type(stmt, 3) == SQLITE_NULL
                                                           ? NAN
                                                           : sqlite3_column_double(stmt, 3),
-                                     .windows = small(stmt, 4),
-                                     .wall_ms = small(stmt, 5),
+                                     .windows = get_uint32_column(stmt, 4),
+                                     .wall_ms = get_uint32_column(stmt, 5),
                                      .device = text_of(h, stmt, 6),
                                      .done_at = text_of(h, stmt, 7),
                                      .account = {.speech_ms = sqlite3_column_int64(stmt, 8),
@@ -267,7 +270,7 @@ static int shard_held_read(struct shard_held *h, struct store *st, int64_t task_
 
 #define MOST_PEOPLE (1u << 24)
 
-struct people { /* of a settled task; all owned */
+struct people { /* of a finalized task; all owned */
     struct result_people of;
     struct result_speaker *speakers;
     struct result_turn *turns;
@@ -285,7 +288,7 @@ static void people_free(struct people *p)
 }
 
 /* Room for one more. */
-static int grow(void *list, size_t *cap, size_t count, size_t size, struct err *err)
+static int grow_result_list(void *list, size_t *cap, size_t count, size_t size, struct err *err)
 {
     if (count >= MOST_PEOPLE)
         return err_set(err, ERR_LIMIT, "more speakers or turns than a recording can have");
@@ -299,10 +302,10 @@ static int add_speaker(struct people *p, sqlite3_stmt *stmt, struct err *err)
     const void *data = sqlite3_column_blob(stmt, 2);
     size_t bytes = (size_t)sqlite3_column_bytes(stmt, 2);
     float *values = NULL;
-    int rc = grow(&p->ids, &ids_cap, n, sizeof(*p->ids), err);
+    int rc = grow_result_list(&p->ids, &ids_cap, n, sizeof(*p->ids), err);
 
     if (rc == 0)
-        rc = grow(&p->speakers, &p->speaker_cap, n, sizeof(*p->speakers), err);
+        rc = grow_result_list(&p->speakers, &p->speaker_cap, n, sizeof(*p->speakers), err);
     if (rc < 0)
         return rc;
     if (data && bytes) {
@@ -324,7 +327,7 @@ static int add_turn(struct people *p, sqlite3_stmt *stmt, struct err *err)
 {
     int64_t id = sqlite3_column_int64(stmt, 2);
     uint32_t k = 0;
-    int rc = grow(&p->turns, &p->turn_cap, p->of.turn_count, sizeof(*p->turns), err);
+    int rc = grow_result_list(&p->turns, &p->turn_cap, p->of.turn_count, sizeof(*p->turns), err);
 
     while (rc == 0 && k < p->of.speaker_count && p->ids[k] != id)
         k++;
@@ -365,7 +368,7 @@ static int copy_people(struct store *from, int64_t from_task, struct store *to, 
     int rc = read_people(from, from_task, &p, err);
 
     if (rc == 0)
-        rc = store_settled_there(to, to_task, &p.of, err);
+        rc = store_finalized_there(to, to_task, &p.of, err);
     people_free(&p);
     return rc;
 }
@@ -462,8 +465,8 @@ static int copy_heard(struct store *from, int64_t from_task, struct store *to, i
 }
 
 struct state {
-    int64_t total; /* 0 unknown */
-    bool settled;  /* done, under a stage that settles */
+    int64_t total;  /* 0 unknown */
+    bool finalized; /* done, under a stage that finalizes */
     char *left_out;
 };
 
@@ -471,7 +474,7 @@ static int read_state(struct store *from, int64_t task, struct state *ret, struc
 {
     sqlite3_stmt *stmt = NULL;
     int rc = db_first(from, &stmt, err,
-                      "SELECT ifnull(t.shards_total, 0), t.state = 'done' AND s." DB_SETTLES
+                      "SELECT ifnull(t.shards_total, 0), t.state = 'done' AND s." DB_FINALIZES
                       ", t.left_out FROM task t "
                       "JOIN stage s ON s.stage_id = t.stage_id WHERE t.task_id = ?",
                       "i", task);
@@ -479,7 +482,7 @@ static int read_state(struct store *from, int64_t task, struct state *ret, struc
     if (rc != 1)
         return rc;
     ret->total = sqlite3_column_int64(stmt, 0);
-    ret->settled = sqlite3_column_int(stmt, 1);
+    ret->finalized = sqlite3_column_int(stmt, 1);
     ret->left_out = db_dup(stmt, 2);
     sqlite3_reset(stmt);
     if (!ret->left_out)
@@ -518,10 +521,10 @@ int task_results_copy(struct store *from, int64_t from_task, struct store *to, i
      * one is believed. */
     if (rc == 0 && s.total > here)
         rc = store_task_total(to, to_task, (uint32_t)s.total, err);
-    /* Shards of a settled one have no voices any more: with its speakers, or not at all. */
-    if (rc == 0 && (!s.settled || s.total >= here))
+    /* Shards of a finalized one have no voices any more: with its speakers, or not at all. */
+    if (rc == 0 && (!s.finalized || s.total >= here))
         rc = copy_shards(from, from_task, to, to_task, room, ret, err);
-    if (rc == 0 && s.settled && s.total >= here)
+    if (rc == 0 && s.finalized && s.total >= here)
         rc = copy_people(from, from_task, to, to_task, err);
     free(s.left_out);
     return rc < 0 ? rc : 0;

@@ -19,9 +19,9 @@ struct task_results {
 };
 
 /* Shards that `to` has not yet, their number where it is known, which sources it hears, and of a
- * settled task its speakers and turns. Within store_begin of `to`. Adds to *ret. */
+ * finalized task its speakers and turns. Within store_begin of `to`. Adds to *ret. */
 int task_results_copy(struct store *from, int64_t from_task, struct store *to, int64_t to_task,
-                      struct shard_held *room, struct task_results *ret, struct err *err);
+                      struct shard_held *scratch, struct task_results *ret, struct err *err);
 
 /* A time of day that a part tells: no later than now, and now if it is none as the clock writes it.
  * Returns ret. */

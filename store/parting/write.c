@@ -135,7 +135,7 @@ static int keep_when(struct store *from, struct store *to, int64_t task, struct 
 }
 
 static int copy_task(struct store *from, struct store *to, const struct parting_share *s,
-                     sqlite3_stmt *row, struct shard_held *room, struct err *err)
+                     sqlite3_stmt *row, struct shard_held *scratch, struct err *err)
 {
     struct task_results none = {0};
     int64_t task = sqlite3_column_int64(row, 0);
@@ -146,12 +146,12 @@ static int copy_task(struct store *from, struct store *to, const struct parting_
     if (rc == 0 && s->cut)
         rc = share_put(to, task, s->first, s->end, err);
     if (rc == 0)
-        rc = task_results_copy(from, task, to, task, room, &none, err);
+        rc = task_results_copy(from, task, to, task, scratch, &none, err);
     return rc == 0 ? keep_when(from, to, task, err) : rc;
 }
 
 static int copy_share(struct store *from, struct store *to, const struct parting_share *s,
-                      struct shard_held *room, struct err *err)
+                      struct shard_held *scratch, struct err *err)
 {
     struct db_rows rows;
     int rc = copy_recording(from, to, s->media_id, err);
@@ -161,7 +161,7 @@ static int copy_share(struct store *from, struct store *to, const struct parting
     db_rows_again(&rows, from, err, db_cached(from, s->cut ? sql_hearing : sql_tasks, err), "i",
                   s->media_id);
     while (db_rows_next(&rows))
-        rows.rc = copy_task(from, to, s, rows.stmt, room, err);
+        rows.rc = copy_task(from, to, s, rows.stmt, scratch, err);
     return db_rows_end(&rows);
 }
 
@@ -214,7 +214,7 @@ static int put_about(struct store *from, struct store *to, const struct parting_
 }
 
 static int write_all(struct store *from, struct store *to, const struct parting_part *p,
-                     struct shard_held *room, struct err *err)
+                     struct shard_held *scratch, struct err *err)
 {
     sqlite3_stmt *stmt = NULL;
     int rc = db_first(to, &stmt, err, "SELECT 1 FROM stage UNION ALL SELECT 1 FROM media", "");
@@ -228,26 +228,26 @@ static int write_all(struct store *from, struct store *to, const struct parting_
     if (rc == 0)
         rc = copy_stages(from, to, err);
     for (size_t i = 0; i < p->share_count && rc == 0; i++)
-        rc = copy_share(from, to, &p->shares[i], room, err);
+        rc = copy_share(from, to, &p->shares[i], scratch, err);
     return rc;
 }
 
 int parting_write(struct store *from, struct store *to, const struct parting_part *p,
                   struct err *err)
 {
-    struct shard_held *room = shard_held_new();
+    struct shard_held *scratch = shard_held_new();
     int rc;
 
-    if (!room)
+    if (!scratch)
         return err_no_memory(err, "catalog");
     rc = store_begin(to, err);
     if (rc == 0) {
-        rc = write_all(from, to, p, room, err);
+        rc = write_all(from, to, p, scratch, err);
         if (rc == 0)
             rc = store_commit(to, err);
         if (rc < 0)
             store_rollback(to);
     }
-    shard_held_free(room);
+    shard_held_free(scratch);
     return rc;
 }

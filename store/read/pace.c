@@ -14,7 +14,7 @@ struct together {
     double all;
 };
 
-static void add(struct together *t, double from, double to)
+static void merge_work_interval(struct together *t, double from, double to)
 {
     if (to < t->from - GROUP_MS) {
         t->all += t->to - t->from;
@@ -46,7 +46,7 @@ int store_pace(struct store *st, int64_t stage_id, const char *device, double *r
         if (first)
             t = (struct together){from, to, 0};
         else
-            add(&t, from, to);
+            merge_work_interval(&t, from, to);
         audio_ms += sqlite3_column_double(rows.stmt, 2);
     }
     rc = db_rows_end(&rows);

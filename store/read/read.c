@@ -26,7 +26,7 @@ static const char sql_recordings[] =
     " JOIN stage s ON s.stage_id = t.stage_id WHERE t.media_id = m.media_id AND t.state = 'done' "
     " GROUP BY s.name ORDER BY min(s.stage_id))), "
     "EXISTS (SELECT 1 FROM task t JOIN stage s ON s.stage_id = t.stage_id "
-    " WHERE t.media_id = m.media_id AND t.state = 'done' AND s." DB_SETTLES "), "
+    " WHERE t.media_id = m.media_id AND t.state = 'done' AND s." DB_FINALIZES "), "
     "m.recorded_on, m.recorded_from, "
     "EXISTS (SELECT 1 FROM task t WHERE t.media_id = m.media_id AND t.wanted), r.left_out, "
     "NOT EXISTS (SELECT 1 FROM task t JOIN stage s ON s.stage_id = t.stage_id "
@@ -189,8 +189,8 @@ static bool is_number(const char *s)
     return n > 0 && n <= 18 && !s[n];
 }
 
-static int ambiguous(struct store *st, const char *what, const int64_t *ids, size_t n,
-                     read_recording_fn candidate, void *arg, struct err *err)
+static int report_ambiguous_name(struct store *st, const char *what, const int64_t *ids, size_t n,
+                                 read_recording_fn candidate, void *arg, struct err *err)
 {
     int rc = 0;
 
@@ -227,7 +227,7 @@ int read_find(struct store *st, const char *what, read_fit_fn fit, void *fit_arg
     if (n == 0)
         return err_set(err, ERR_MISSING, "the catalog has no recording '%.200s'", what);
     if (n > 1)
-        return ambiguous(st, what, ids, n, candidate, arg, err);
+        return report_ambiguous_name(st, what, ids, n, candidate, arg, err);
     *ret = ids[0];
     return 0;
 }

@@ -31,7 +31,7 @@ struct recipe_other {
     uint64_t unknown;       /* and how many of them have none yet */
 };
 typedef int (*recipe_other_fn)(void *arg, const struct recipe_other *row);
-/* untimed: parameters by which such a text was written (store_told); NULL: none would do. */
+/* untimed: parameters by which such a text was written (store_known_text); NULL: none would do. */
 int recipes_others(struct store *st, const char *path, const struct store_stage *stage,
                    const char *untimed, recipe_other_fn fn, void *arg, struct err *err);
 

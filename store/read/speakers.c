@@ -46,7 +46,7 @@ static void said_free(struct said *s)
         free(s->names[i]);
 }
 
-static bool keep(sqlite3_stmt *stmt, int column, char **ret)
+static bool copy_column_text(sqlite3_stmt *stmt, int column, char **ret)
 {
     free(*ret);
     *ret = strdup(db_text(stmt, column));
@@ -69,15 +69,15 @@ static bool add_name(struct said *s, const char *name)
     return s->names[s->count++] != NULL;
 }
 
-static int take(struct said *s, sqlite3_stmt *stmt, struct err *err)
+static int add_speaker_row(struct said *s, sqlite3_stmt *stmt, struct err *err)
 {
     int64_t ms = sqlite3_column_int64(stmt, 4);
-    bool good = s->text || keep(stmt, 3, &s->text);
+    bool good = s->text || copy_column_text(stmt, 3, &s->text);
 
     if (good && (!s->speaker || ms > s->most_ms)) {
         s->most_ms = ms;
-        good =
-            keep(stmt, 0, &s->speaker) && keep(stmt, 1, &s->label) && keep(stmt, 2, &s->language);
+        good = copy_column_text(stmt, 0, &s->speaker) && copy_column_text(stmt, 1, &s->label) &&
+               copy_column_text(stmt, 2, &s->language);
     }
     good = good && add_name(s, db_text(stmt, 0));
     return good ? 0 : err_no_memory(err, "catalog");
@@ -93,7 +93,7 @@ int find_said(struct store *st, int64_t media_id, int64_t start_ms, int64_t end_
     /* Kept: it is asked for each of many hits. */
     db_rows_again(&rows, st, err, db_cached(st, sql_said, err), "iii", media_id, start_ms, end_ms);
     while (db_rows_next(&rows))
-        rows.rc = take(&s, rows.stmt, err);
+        rows.rc = add_speaker_row(&s, rows.stmt, err);
     rc = db_rows_end(&rows);
     if (rc == 0 && s.speaker)
         rc = fn(arg, &(struct find_said){s.speaker, s.label, s.language, s.text,
@@ -121,7 +121,7 @@ int find_source(struct store *st, const char *label, bool *ret, struct err *err)
 /* The diarization of a recording that counts. */
 #define COUNTS(media)                                                                           \
     "(SELECT o.task_id FROM task o JOIN stage os ON os.stage_id = o.stage_id WHERE o.media_id " \
-    "= " media " AND o.state = 'done' AND o.current AND os." DB_SETTLES ")"
+    "= " media " AND o.state = 'done' AND o.current AND os." DB_FINALIZES ")"
 
 #define SPEAKER_COLUMNS                                                                           \
     "SELECT k.speaker_id, k.media_id, k.task_id, p.path, p.member, k.label, ifnull(k.name, ''), " \

@@ -36,7 +36,7 @@ struct counting {
 };
 
 /* Each begins with its id. count: there is none of this one. */
-static size_t find(const void *list, size_t size, size_t count, int64_t id)
+static size_t find_by_id(const void *list, size_t size, size_t count, int64_t id)
 {
     size_t low = 0, high = count;
 
@@ -57,7 +57,7 @@ static size_t find(const void *list, size_t size, size_t count, int64_t id)
 const struct sums_stage *sums_of_stage(const struct sums *s, int64_t stage_id)
 {
     static const struct sums_stage none;
-    size_t i = find(s->stages, sizeof(*s->stages), s->stage_count, stage_id);
+    size_t i = find_by_id(s->stages, sizeof(*s->stages), s->stage_count, stage_id);
 
     return i < s->stage_count ? &s->stages[i] : &none;
 }
@@ -65,7 +65,7 @@ const struct sums_stage *sums_of_stage(const struct sums *s, int64_t stage_id)
 const struct sums_job *sums_of_job(const struct sums *s, int64_t job_id)
 {
     static const struct sums_job none;
-    size_t i = find(s->jobs, sizeof(*s->jobs), s->job_count, job_id);
+    size_t i = find_by_id(s->jobs, sizeof(*s->jobs), s->job_count, job_id);
 
     return i < s->job_count ? &s->jobs[i] : &none;
 }
@@ -115,7 +115,7 @@ static void begin_recording(struct counting *c, sqlite3_stmt *stmt)
 
 /* Of a task that is done nothing is left, whatever its shards add up to; one that works on
  * another's text hears nothing. */
-static void hear(struct recording *m, enum rank rank, int64_t done_ms, bool of_text)
+static void update_decoded_ms(struct recording *m, enum rank rank, int64_t done_ms, bool of_text)
 {
     int64_t ms = done_ms;
 
@@ -160,8 +160,8 @@ static void add_task(struct counting *c, sqlite3_stmt *stmt)
 {
     struct sums *s = c->s;
     size_t stage =
-        find(s->stages, sizeof(*s->stages), s->stage_count, sqlite3_column_int64(stmt, 5));
-    size_t job = find(s->jobs, sizeof(*s->jobs), s->job_count, sqlite3_column_int64(stmt, 6));
+        find_by_id(s->stages, sizeof(*s->stages), s->stage_count, sqlite3_column_int64(stmt, 5));
+    size_t job = find_by_id(s->jobs, sizeof(*s->jobs), s->job_count, sqlite3_column_int64(stmt, 6));
     bool wanted = sqlite3_column_int(stmt, 7), current = sqlite3_column_int(stmt, 8);
     enum rank rank = (enum rank)sqlite3_column_int(stmt, 9);
     int64_t done_ms = sqlite3_column_int64(stmt, 11);
@@ -180,7 +180,7 @@ static void add_task(struct counting *c, sqlite3_stmt *stmt)
         add_wanted(&c->at, g, rank, done_ms);
         if (rank < c->at.rank)
             c->at.rank = rank;
-        hear(&c->at, rank, done_ms, c->of_text[stage]);
+        update_decoded_ms(&c->at, rank, done_ms, c->of_text[stage]);
     }
     add_job(&s->jobs[job], rank, wanted);
 }
@@ -254,7 +254,7 @@ static bool is_shown(const struct sums_job *j)
     return j->walks || j->pending + j->done + j->failed + j->cancelled > 0;
 }
 
-static int count(struct store *st, struct sums **ret, struct err *err)
+static int compute_sums(struct store *st, struct sums **ret, struct err *err)
 {
     struct counting c = {.s = calloc(1, sizeof(struct sums))};
     int rc;
@@ -304,7 +304,7 @@ int sums_read(struct store *st, const struct sums **ret, struct err *err)
         st->sums = NULL;
     }
     if (!st->sums) {
-        rc = count(st, &st->sums, err);
+        rc = compute_sums(st, &st->sums, err);
         if (rc < 0)
             return rc;
         st->sums->version = version;

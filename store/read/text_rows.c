@@ -27,7 +27,7 @@ void text_rows_select(struct buf *sql, const char *snippet, const char *from, co
                snippet, from, where);
 }
 
-static double number(sqlite3_stmt *stmt, int column)
+static double get_column_or_nan(sqlite3_stmt *stmt, int column)
 {
     return sqlite3_column_type(stmt, column) == SQLITE_NULL ? NAN
                                                             : sqlite3_column_double(stmt, column);
@@ -45,15 +45,15 @@ void text_rows_each(struct db_rows *rows, read_segment_fn fn, void *arg)
                                    .text = db_text(stmt, 4),
                                    .language = db_text(stmt, 5),
                                    .speaker = db_text(stmt, 6),
-                                   .avg_logprob = number(stmt, 7),
-                                   .no_speech_prob = number(stmt, 8),
-                                   .compression_ratio = number(stmt, 9),
-                                   .temperature = number(stmt, 10),
+                                   .avg_logprob = get_column_or_nan(stmt, 7),
+                                   .no_speech_prob = get_column_or_nan(stmt, 8),
+                                   .compression_ratio = get_column_or_nan(stmt, 9),
+                                   .temperature = get_column_or_nan(stmt, 10),
                                    .path = db_text(stmt, 11),
                                    .member = db_text(stmt, 12),
                                    .snippet = (const char *)sqlite3_column_text(stmt, 13),
                                    .attempts = (uint32_t)sqlite3_column_int64(stmt, 14),
-                                   .speech_prob = number(stmt, 15),
+                                   .speech_prob = get_column_or_nan(stmt, 15),
                                    .reason = db_text(stmt, 16),
                                    .has_words = sqlite3_column_int(stmt, 17) != 0,
                                    .heard = (const char *)sqlite3_column_text(stmt, 18)};
@@ -137,7 +137,8 @@ int read_words(struct store *st, int64_t segment_id, read_word_fn fn, void *arg,
 
     while (rc == 1 && !stop) {
         const struct read_word row = {sqlite3_column_int64(stmt, 0), sqlite3_column_int64(stmt, 1),
-                                      db_text(stmt, 2), number(stmt, 3), db_text(stmt, 4)};
+                                      db_text(stmt, 2), get_column_or_nan(stmt, 3),
+                                      db_text(stmt, 4)};
 
         stop = fn(arg, &row);
         if (stop)

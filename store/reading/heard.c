@@ -13,7 +13,7 @@ static int add_part(struct heard *h, uint32_t seq, const struct result_segment *
     const struct heard_segment *last = h->count ? &h->segments[h->count - 1] : NULL;
     int64_t idx = last && last->seq == seq ? last->idx + 1 : 0;
 
-    if (!list_grow(&h->segments, &h->cap, h->count, sizeof(*h->segments)))
+    if (!list_grow(&h->segments, &h->capacity, h->count, sizeof(*h->segments)))
         return err_no_memory(err, "catalog");
     h->segments[h->count++] =
         (struct heard_segment){.seq = seq, .idx = idx, .part = part, .of = s, .machine = *machine};
@@ -112,10 +112,10 @@ int heard_words(struct heard *h, struct err *err)
 
 /* ----------------------------------------------------------------------------------- the facts */
 
-static int add_turn(struct overlap_turn **list, size_t *count, size_t *cap, sqlite3_stmt *s,
+static int add_turn(struct overlap_turn **list, size_t *count, size_t *capacity, sqlite3_stmt *s,
                     struct err *err)
 {
-    if (!list_grow(list, cap, *count, sizeof(**list)))
+    if (!list_grow(list, capacity, *count, sizeof(**list)))
         return err_no_memory(err, "catalog");
     (*list)[(*count)++] = (struct overlap_turn){
         sqlite3_column_int64(s, 1), sqlite3_column_int64(s, 2), sqlite3_column_int64(s, 0)};
@@ -125,14 +125,14 @@ static int add_turn(struct overlap_turn **list, size_t *count, size_t *cap, sqli
 static int load_turns(struct store *st, int64_t task_id, struct overlaps **ret, struct err *err)
 {
     struct overlap_turn *list = NULL;
-    size_t count = 0, cap = 0;
+    size_t count = 0, capacity = 0;
     struct db_rows rows;
     int rc;
 
     db_rows_open(&rows, st, err, "SELECT speaker_id, start_ms, end_ms FROM turn WHERE task_id = ?",
                  "i", task_id);
     while (db_rows_next(&rows))
-        rows.rc = add_turn(&list, &count, &cap, rows.stmt, err);
+        rows.rc = add_turn(&list, &count, &capacity, rows.stmt, err);
     rc = db_rows_end(&rows);
     if (rc == 0)
         rc = overlap_make(list, count, ret, err);
@@ -145,7 +145,7 @@ int heard_diarization(struct store *st, int64_t media_id, int64_t *ret, struct e
     sqlite3_stmt *stmt = NULL;
     int rc = db_first(st, &stmt, err,
                       "SELECT t.task_id FROM task t JOIN stage s ON s.stage_id = t.stage_id "
-                      "WHERE t.media_id = ? AND t.current AND s." DB_SETTLES
+                      "WHERE t.media_id = ? AND t.current AND s." DB_FINALIZES
                       " AND EXISTS (SELECT 1 FROM speaker k WHERE k.task_id = t.task_id)",
                       "i", media_id);
 
@@ -243,7 +243,7 @@ static int current_of(struct store *st, int64_t media_id, int64_t *ret, struct e
 }
 
 /* One more row of what is published, which is what was made. */
-static int meet(struct heard *h, size_t i, sqlite3_stmt *s, struct err *err)
+static int read_published_row(struct heard *h, size_t i, sqlite3_stmt *s, struct err *err)
 {
     struct heard_segment *g = i < h->count ? &h->segments[i] : NULL;
 
@@ -266,7 +266,7 @@ static int load_published(struct store *st, struct heard *h, struct err *err)
                  "ORDER BY seq, idx",
                  "i", h->task_id);
     while (db_rows_next(&rows))
-        rows.rc = meet(h, i++, rows.stmt, err);
+        rows.rc = read_published_row(h, i++, rows.stmt, err);
     rc = db_rows_end(&rows);
     if (rc == 0 && i < h->count)
         rc = err_set(err, ERR_INPUT, "some of what recording %lld says is not published",

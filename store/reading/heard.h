@@ -27,7 +27,7 @@ struct heard_segment {
 struct heard {                      /* owned: heard_free. Zero: nothing was heard */
     int64_t media_id, task_id;      /* task_id 0: no transcription is current */
     struct heard_segment *segments; /* in the order of the recording */
-    size_t count, cap;
+    size_t count, capacity;
     struct fact_result *results; /* what the segments borrow of */
     size_t result_count, result_cap;
     struct match_word *words; /* of all segments, with times */

@@ -36,7 +36,7 @@ static const struct range punctuation[] = {
     {0xFF3B, 0xFF40}, {0xFF5B, 0xFF65}, {0xFFFD, 0xFFFD},
 };
 
-static bool within(uint32_t c, const struct range *list, size_t n)
+static bool is_in_ranges(uint32_t c, const struct range *list, size_t n)
 {
     size_t i = 0;
 
@@ -46,7 +46,7 @@ static bool within(uint32_t c, const struct range *list, size_t n)
 }
 
 /* The bytes of the character, and the code point. */
-static size_t decode(const unsigned char *s, uint32_t *ret)
+static size_t decode_codepoint(const unsigned char *s, uint32_t *ret)
 {
     size_t n = s[0] < 0xC2 ? 1 : s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 : s[0] < 0xF5 ? 4 : 1;
     uint32_t c = n == 1 ? s[0] : s[0] & (0x7Fu >> n);
@@ -66,10 +66,10 @@ enum script script_of(const char *s, size_t *bytes)
 {
     uint32_t c;
 
-    *bytes = decode((const unsigned char *)s, &c);
-    if (within(c, blanks, sizeof(blanks) / sizeof(blanks[0])))
+    *bytes = decode_codepoint((const unsigned char *)s, &c);
+    if (is_in_ranges(c, blanks, sizeof(blanks) / sizeof(blanks[0])))
         return SCRIPT_BLANK;
-    if (within(c, unparted, sizeof(unparted) / sizeof(unparted[0])))
+    if (is_in_ranges(c, unparted, sizeof(unparted) / sizeof(unparted[0])))
         return SCRIPT_UNPARTED;
     return SCRIPT_OTHER;
 }
@@ -78,8 +78,8 @@ bool script_is_punctuation(const char *s, size_t *bytes)
 {
     uint32_t c;
 
-    *bytes = decode((const unsigned char *)s, &c);
-    return within(c, punctuation, sizeof(punctuation) / sizeof(punctuation[0]));
+    *bytes = decode_codepoint((const unsigned char *)s, &c);
+    return is_in_ranges(c, punctuation, sizeof(punctuation) / sizeof(punctuation[0]));
 }
 
 /* ---- what differs between two texts, in words */
@@ -106,7 +106,7 @@ static size_t word_length(const char *s)
 }
 
 /* Counts, and where there is a list, fills it. */
-static size_t part(const char *text, struct hunk_word *list)
+static size_t split_words(const char *text, struct hunk_word *list)
 {
     size_t count = 0;
 
@@ -123,12 +123,12 @@ static size_t part(const char *text, struct hunk_word *list)
 
 int hunk_words(const char *text, struct hunk_word **ret, size_t *count, struct err *err)
 {
-    size_t n = part(text, NULL);
+    size_t n = split_words(text, NULL);
     struct hunk_word *list = calloc(n + 1, sizeof(*list));
 
     if (!list)
         return err_no_memory(err, "comparing two texts");
-    part(text, list);
+    split_words(text, list);
     *ret = list;
     *count = n;
     return 0;
@@ -141,7 +141,7 @@ struct diff {
     struct hunks *to;
 };
 
-static bool same(const struct diff *d, size_t i, size_t k)
+static bool words_equal(const struct diff *d, size_t i, size_t k)
 {
     const struct hunk_word *a = &d->to->said[i], *b = &d->to->meant[k];
 
@@ -149,7 +149,7 @@ static bool same(const struct diff *d, size_t i, size_t k)
 }
 
 /* Appends; what touches the hunk before and shares its word becomes one with it. */
-static void put(struct hunks *h, struct hunk new)
+static void append_hunk(struct hunks *h, struct hunk new)
 {
     struct hunk *last = h->count ? &h->list[h->count - 1] : NULL;
 
@@ -173,11 +173,11 @@ static void put_whole(struct hunks *h, struct hunk new)
         new.said_count++;
         new.meant_count++;
     }
-    put(h, new);
+    append_hunk(h, new);
 }
 
 /* The middle, where lengths[i][k] is the longest run of common words of what is left. */
-static void walk(const struct diff *d, const uint32_t *lengths, struct hunk middle)
+static void collect_hunks(const struct diff *d, const uint32_t *lengths, struct hunk middle)
 {
     size_t i = 0, k = 0, row = middle.meant_count + 1;
 
@@ -187,7 +187,7 @@ static void walk(const struct diff *d, const uint32_t *lengths, struct hunk midd
         while (i < middle.said_count || k < middle.meant_count) {
             bool both = i < middle.said_count && k < middle.meant_count;
 
-            if (both && same(d, middle.said_at + i, middle.meant_at + k) &&
+            if (both && words_equal(d, middle.said_at + i, middle.meant_at + k) &&
                 lengths[i * row + k] == lengths[(i + 1) * row + k + 1] + 1)
                 break;
             if (i < middle.said_count &&
@@ -199,14 +199,14 @@ static void walk(const struct diff *d, const uint32_t *lengths, struct hunk midd
         if (h.said_count || h.meant_count)
             put_whole(d->to, h);
         for (; i < middle.said_count && k < middle.meant_count &&
-               same(d, middle.said_at + i, middle.meant_at + k) &&
+               words_equal(d, middle.said_at + i, middle.meant_at + k) &&
                lengths[i * row + k] == lengths[(i + 1) * row + k + 1] + 1;
              i++, k++)
             ;
     }
 }
 
-static int compare(const struct diff *d, struct hunk middle, struct err *err)
+static int diff_words(const struct diff *d, struct hunk middle, struct err *err)
 {
     size_t rows = middle.said_count + 1, row = middle.meant_count + 1;
     uint32_t *lengths;
@@ -222,12 +222,12 @@ static int compare(const struct diff *d, struct hunk middle, struct err *err)
         for (size_t k = middle.meant_count; k-- > 0;) {
             uint32_t *at = &lengths[i * row + k];
 
-            if (same(d, middle.said_at + i, middle.meant_at + k))
+            if (words_equal(d, middle.said_at + i, middle.meant_at + k))
                 *at = at[row + 1] + 1;
             else
                 *at = at[row] > at[1] ? at[row] : at[1];
         }
-    walk(d, lengths, middle);
+    collect_hunks(d, lengths, middle);
     free(lengths);
     return 0;
 }
@@ -237,9 +237,9 @@ static struct hunk middle_of(const struct diff *d)
 {
     size_t n = d->to->said_count, m = d->to->meant_count, at = 0;
 
-    while (at < n && at < m && same(d, at, at))
+    while (at < n && at < m && words_equal(d, at, at))
         at++;
-    while (n > at && m > at && same(d, n - 1, m - 1))
+    while (n > at && m > at && words_equal(d, n - 1, m - 1))
         n--, m--;
     return (struct hunk){at, n - at, at, m - at};
 }
@@ -260,7 +260,7 @@ int hunks_make(const char *said, const char *meant, struct hunks *ret, struct er
     if (rc == 0) {
         middle = middle_of(&d);
         if (middle.said_count || middle.meant_count)
-            rc = compare(&d, middle, err);
+            rc = diff_words(&d, middle, err);
     }
     if (rc == 0)
         *ret = h;

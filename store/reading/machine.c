@@ -70,7 +70,7 @@ static bool is_less(const struct seams *s, size_t a, size_t b)
 }
 
 /* Run `at` and the one behind it become one, said by `speaker`. */
-static void join(struct seams *s, size_t at, int64_t speaker)
+static void join_runs(struct seams *s, size_t at, int64_t speaker)
 {
     s->runs[at].count += s->runs[at + 1].count;
     s->runs[at].speaker = speaker;
@@ -79,15 +79,15 @@ static void join(struct seams *s, size_t at, int64_t speaker)
 }
 
 /* Gives a run to the one before or behind it, and then to both where they have one speaker. */
-static void give(struct seams *s, size_t run, bool back)
+static void merge_run_into_neighbour(struct seams *s, size_t run, bool back)
 {
     size_t at = back ? run - 1 : run;
 
-    join(s, at, s->runs[back ? run - 1 : run + 1].speaker);
+    join_runs(s, at, s->runs[back ? run - 1 : run + 1].speaker);
     if (at + 1 < s->count && s->runs[at + 1].speaker == s->runs[at].speaker)
-        join(s, at, s->runs[at].speaker);
+        join_runs(s, at, s->runs[at].speaker);
     if (at > 0 && s->runs[at - 1].speaker == s->runs[at].speaker)
-        join(s, at - 1, s->runs[at].speaker);
+        join_runs(s, at - 1, s->runs[at].speaker);
 }
 
 static bool goes_back(const struct seams *s, size_t run)
@@ -110,7 +110,7 @@ static bool give_least_crumb(struct seams *s)
             least = i;
     if (least == s->count)
         return false;
-    give(s, least, goes_back(s, least));
+    merge_run_into_neighbour(s, least, goes_back(s, least));
     return true;
 }
 
@@ -139,7 +139,7 @@ static bool give_least_unseen(struct seams *s)
     }
     if (least == s->count)
         return false;
-    give(s, least, back);
+    merge_run_into_neighbour(s, least, back);
     return true;
 }
 
@@ -258,7 +258,7 @@ static double mean_log(const struct rebuild_row *rows, size_t n)
 
 /* From rows to times and what is thought of the text: a part is as much surer than the segment as
  * its words are than the segment's. */
-static void measure(struct whole *w)
+static void measure_cuts(struct whole *w)
 {
     const struct rebuild_row *rows = w->rows;
     double all = mean_log(rows, w->row_count);
@@ -300,7 +300,7 @@ static void cut_words(struct whole *w, struct overlaps *turns, const struct cut 
         w->cuts[i].speaker = found[i].speaker;
     }
     w->count = n;
-    measure(w);
+    measure_cuts(w);
 }
 
 /* Only where the rows are the words of the text, from its first one on. */
@@ -323,7 +323,7 @@ static int find_cuts(struct whole *w, struct overlaps *turns, struct err *err)
     return room ? 0 : err_no_memory(err, "catalog");
 }
 
-static int part(struct whole *w, const struct machine_speakers *by, struct err *err)
+static int split_by_speaker(struct whole *w, const struct machine_speakers *by, struct err *err)
 {
     const struct result_segment *s = w->of;
     int rc = 0;
@@ -378,7 +378,7 @@ static int put_part(const struct whole *w, size_t i, struct machine_part *ret, s
     if (n)
         memcpy(ret->rows.rows, &w->rows[c->row], n * sizeof(*w->rows));
     ret->rows.count = n;
-    ret->rows.cap = n + 1;
+    ret->rows.capacity = n + 1;
     return 0;
 }
 
@@ -405,7 +405,7 @@ int machine_parts(const struct result_segment *s, const struct machine_speakers 
 {
     struct rebuild_row *rows = rows_of(s, by);
     struct whole w = {.of = s, .rows = rows, .row_count = s->word_count};
-    int rc = rows ? part(&w, by, err) : err_no_memory(err, "catalog");
+    int rc = rows ? split_by_speaker(&w, by, err) : err_no_memory(err, "catalog");
 
     if (rc == 0)
         rc = put_parts(&w, ret, n, err);

@@ -274,10 +274,10 @@ struct search {
     struct word_matcher *m;
     struct keys words, before, after; /* of the wanted one */
     struct candidate *list;
-    size_t count, cap;
+    size_t count, capacity;
 };
 
-static int around(const struct search *s, struct match_place at)
+static int count_context_matches(const struct search *s, struct match_place at)
 {
     const struct word_matcher *m = s->m;
     size_t end = at.word + at.words;
@@ -292,7 +292,7 @@ static int around(const struct search *s, struct match_place at)
 
 static int put_candidate(struct search *s, struct candidate c, struct err *err)
 {
-    if (!list_grow(&s->list, &s->cap, s->count, sizeof(*s->list)))
+    if (!list_grow(&s->list, &s->capacity, s->count, sizeof(*s->list)))
         return err_no_memory(err, "corrections");
     s->list[s->count++] = c;
     return 0;
@@ -329,8 +329,8 @@ static bool is_another(const struct search *s, const struct match_found *f)
            s->before.count + s->after.count > 0;
 }
 
-static int find(struct search *s, const struct match_wanted *w, size_t number, const bool *taken,
-                struct err *err)
+static int find_candidates(struct search *s, const struct match_wanted *w, size_t number,
+                           const bool *taken, struct err *err)
 {
     const struct word_matcher *m = s->m;
     size_t before = s->count;
@@ -347,7 +347,7 @@ static int find(struct search *s, const struct match_wanted *w, size_t number, c
             !is_free(taken, c.found.at))
             continue;
         c.found.away_ms = llabs(m->words[c.found.at.word].start_ms - w->start_ms);
-        c.found.around = around(s, c.found.at);
+        c.found.around = count_context_matches(s, c.found.at);
         if (!is_another(s, &c.found))
             rc = put_candidate(s, c, err);
     }
@@ -364,7 +364,7 @@ static int find_wanted(struct search *s, const struct match_wanted *w, size_t nu
     if (rc == 0)
         rc = keys_of(w->after, s->m->kind, &s->after, err);
     if (rc == 0 && s->words.count)
-        rc = find(s, w, number, taken, err);
+        rc = find_candidates(s, w, number, taken, err);
     keys_free(&s->words);
     keys_free(&s->before);
     keys_free(&s->after);
@@ -399,7 +399,7 @@ static int best_first(const void *a, const void *b)
     return c ? c : compare((int64_t)x->found.at.word, (int64_t)y->found.at.word);
 }
 
-static void take(struct search *s, bool *taken, struct match_found *ret)
+static void assign_best_matches(struct search *s, bool *taken, struct match_found *ret)
 {
     qsort(s->list, s->count, sizeof(*s->list), best_first);
     for (size_t i = 0; i < s->count; i++) {
@@ -424,7 +424,7 @@ int match(struct word_matcher *m, const struct match_wanted *wanted, size_t n, b
         rc = find_wanted(&s, &wanted[i], i, taken, err);
     }
     if (rc == 0 && s.count)
-        take(&s, taken, ret);
+        assign_best_matches(&s, taken, ret);
     free(s.list);
     return rc;
 }

@@ -84,7 +84,7 @@ void overlap_free(struct overlaps *a)
 }
 
 /* The number of turns that begin before a moment. */
-static size_t begun(const struct overlaps *a, int64_t ms)
+static size_t count_turns_before(const struct overlaps *a, int64_t ms)
 {
     size_t low = 0, high = a->count;
 
@@ -111,7 +111,8 @@ static void add_overlap(struct overlaps *a, int64_t speaker, int64_t ms)
 }
 
 /* Meets the turns of [low, high) that overlap [start_ms, end_ms), in their order. */
-static void meet(struct overlaps *a, size_t low, size_t high, int64_t start_ms, int64_t end_ms)
+static void add_overlapping_turns(struct overlaps *a, size_t low, size_t high, int64_t start_ms,
+                                  int64_t end_ms)
 {
     while (low < high) {
         size_t middle = low + (high - low) / 2;
@@ -121,7 +122,7 @@ static void meet(struct overlaps *a, size_t low, size_t high, int64_t start_ms, 
 
         if (a->end_below[middle] <= start_ms)
             return;
-        meet(a, low, middle, start_ms, end_ms);
+        add_overlapping_turns(a, low, middle, start_ms, end_ms);
         if (to > from)
             add_overlap(a, t->speaker, to - from);
         if (t->start_ms >= end_ms)
@@ -131,8 +132,8 @@ static void meet(struct overlaps *a, size_t low, size_t high, int64_t start_ms, 
 }
 
 /* NULL: none is near. */
-static const struct overlap_turn *nearest(const struct overlaps *a, size_t after, int64_t start_ms,
-                                          int64_t end_ms)
+static const struct overlap_turn *find_nearest_turn(const struct overlaps *a, size_t after,
+                                                    int64_t start_ms, int64_t end_ms)
 {
     const struct overlap_turn *left = after > 0 ? &a->turns[a->furthest[after - 1]] : NULL;
     const struct overlap_turn *right = after < a->count ? &a->turns[after] : NULL;
@@ -154,10 +155,10 @@ int64_t overlap_speaker(struct overlaps *a, int64_t start_ms, int64_t end_ms, in
     if (end_ms <= start_ms)
         end_ms = start_ms + 1;
     a->met = 0;
-    last = begun(a, end_ms);
-    meet(a, 0, a->count, start_ms, end_ms);
+    last = count_turns_before(a, end_ms);
+    add_overlapping_turns(a, 0, a->count, start_ms, end_ms);
     if (!a->met) {
-        near = nearest(a, last, start_ms, end_ms);
+        near = find_nearest_turn(a, last, start_ms, end_ms);
         return near ? near->speaker : none;
     }
     for (size_t i = 1; i < a->met; i++)
@@ -166,8 +167,8 @@ int64_t overlap_speaker(struct overlaps *a, int64_t start_ms, int64_t end_ms, in
     return a->overlaps[best].speaker;
 }
 
-static bool changes(const struct overlaps *a, size_t low, size_t high,
-                    const struct overlap_turn *between, int64_t from, int64_t to)
+static bool has_speaker_change(const struct overlaps *a, size_t low, size_t high,
+                               const struct overlap_turn *between, int64_t from, int64_t to)
 {
     while (low < high) {
         size_t middle = low + (high - low) / 2;
@@ -179,7 +180,7 @@ static bool changes(const struct overlaps *a, size_t low, size_t high,
              t->end_ms <= between->end_ms) ||
             (t->speaker == to && t->start_ms >= between->start_ms &&
              t->start_ms <= between->end_ms) ||
-            changes(a, low, middle, between, from, to))
+            has_speaker_change(a, low, middle, between, from, to))
             return true;
         if (t->start_ms > between->end_ms)
             return false;
@@ -193,5 +194,5 @@ bool overlap_changes(const struct overlaps *a, int64_t from, int64_t to, int64_t
 {
     const struct overlap_turn between = {start_ms, end_ms, 0};
 
-    return changes(a, 0, a->count, &between, from, to);
+    return has_speaker_change(a, 0, a->count, &between, from, to);
 }

@@ -7,7 +7,7 @@
 
 /* -------------------------------------------------------------------------------- as it is kept */
 
-static int add(struct places *p, sqlite3_stmt *s, struct err *err)
+static int append_place(struct places *p, sqlite3_stmt *s, struct err *err)
 {
     struct place new = {.correction_id = sqlite3_column_int64(s, 0),
                         .start_ms = sqlite3_column_int64(s, 1),
@@ -18,7 +18,7 @@ static int add(struct places *p, sqlite3_stmt *s, struct err *err)
                         .after = db_dup(s, 6),
                         .confirms = sqlite3_column_int(s, 7) != 0};
 
-    if (!list_grow(&p->list, &p->cap, p->count, sizeof(*p->list))) {
+    if (!list_grow(&p->list, &p->capacity, p->count, sizeof(*p->list))) {
         free(new.said), free(new.meant), free(new.before), free(new.after);
         return err_no_memory(err, "corrections");
     }
@@ -38,7 +38,7 @@ int places_load(struct store *st, const struct heard *h, struct places *ret, str
                  "ORDER BY correction_id",
                  "i", h->media_id);
     while (db_rows_next(&rows))
-        rows.rc = add(&p, rows.stmt, err);
+        rows.rc = append_place(&p, rows.stmt, err);
     rc = db_rows_end(&rows);
     if (rc == 0)
         rc = places_find(h, &p, err);
@@ -64,7 +64,7 @@ void places_free(struct places *p)
 /* --------------------------------------------------------------------------- what they put there
  */
 
-static char *keep(struct place_parts *to, const char *text, size_t len)
+static char *store_part_text(struct place_parts *to, const char *text, size_t len)
 {
     char *copy;
 
@@ -81,15 +81,16 @@ static char *keep(struct place_parts *to, const char *text, size_t len)
 
 static int put_part(struct place_parts *to, const struct place_part *new, struct err *err)
 {
-    if (!list_grow(&to->list, &to->cap, to->count, sizeof(*to->list)))
+    if (!list_grow(&to->list, &to->capacity, to->count, sizeof(*to->list)))
         return err_no_memory(err, "corrections");
     to->list[to->count++] = *new;
     return 0;
 }
 
 /* `text` in place of the words; of several segments each gets its share of it. */
-static int share(const struct heard *h, const struct places *p, size_t place, const char *text,
-                 const struct hunk_word *words, size_t n, struct place_parts *to, struct err *err)
+static int distribute_replacement(const struct heard *h, const struct places *p, size_t place,
+                                  const char *text, const struct hunk_word *words, size_t n,
+                                  struct place_parts *to, struct err *err)
 {
     const struct match_place at = p->list[place].at;
     int rc = 0;
@@ -129,11 +130,11 @@ static int put_place(const struct heard *h, const struct places *places, size_t 
     heard_put(h, p->at, &there);
     if (buf_cstr(&there)) {
         rebuild_fit(&text, (char *)there.data, there.len, p->said, p->meant);
-        kept = buf_cstr(&text) ? keep(to, (char *)text.data, text.len) : NULL;
+        kept = buf_cstr(&text) ? store_part_text(to, (char *)text.data, text.len) : NULL;
     }
     rc = kept ? hunk_words(kept, &words, &n, err) : err_no_memory(err, "corrections");
     if (rc == 0)
-        rc = share(h, places, i, kept, words, n, to, err);
+        rc = distribute_replacement(h, places, i, kept, words, n, to, err);
     free(words);
     buf_free(&there);
     buf_free(&text);

@@ -21,7 +21,7 @@ struct place { /* a correction that is not undone */
 
 struct places { /* owned: places_free; in the order in which they were made */
     struct place *list;
-    size_t count, cap;
+    size_t count, capacity;
 };
 
 /* The recording's, each with its place in h: none where no transcription is current. */
@@ -38,7 +38,7 @@ struct place_part {
 };
 struct place_parts { /* owned: place_parts_free; in the order of the recording */
     struct place_part *list;
-    size_t count, cap;
+    size_t count, capacity;
     char **texts;
     size_t text_count, text_cap;
 };

@@ -10,7 +10,7 @@
 struct as_read { /* owned: as_read_free */
     struct match_word *words;
     size_t *segments; /* of each word: number in heard.segments */
-    size_t count, cap;
+    size_t count, capacity;
     struct place_parts of;   /* what the words' texts lie in; and */
     struct rebuilt *rebuilt; /* [rebuilt_count] */
     size_t rebuilt_count;
@@ -27,20 +27,21 @@ static void as_read_free(struct as_read *r)
     *r = (struct as_read){0};
 }
 
-static int put(struct as_read *r, struct match_word word, size_t segment, struct err *err)
+static int append_read_word(struct as_read *r, struct match_word word, size_t segment,
+                            struct err *err)
 {
-    if (r->count == r->cap) {
-        size_t cap = r->cap ? r->cap * 2 : 256;
-        struct match_word *words = realloc(r->words, cap * sizeof(*words));
+    if (r->count == r->capacity) {
+        size_t capacity = r->capacity ? r->capacity * 2 : 256;
+        struct match_word *words = realloc(r->words, capacity * sizeof(*words));
         size_t *segments;
 
         if (words)
             r->words = words;
-        segments = words ? realloc(r->segments, cap * sizeof(*segments)) : NULL;
+        segments = words ? realloc(r->segments, capacity * sizeof(*segments)) : NULL;
         if (!segments)
             return err_no_memory(err, "corrections");
         r->segments = segments;
-        r->cap = cap;
+        r->capacity = capacity;
     }
     r->words[r->count] = word;
     r->segments[r->count++] = segment;
@@ -55,8 +56,9 @@ static int put_rows(struct as_read *r, const struct rebuilt *rows, size_t segmen
         const struct rebuild_row *w = &rows->rows[i];
         size_t blank = w->len && w->text[0] == ' ';
 
-        rc = put(r, (struct match_word){w->text + blank, w->len - blank, w->start_ms, w->end_ms},
-                 segment, err);
+        rc = append_read_word(
+            r, (struct match_word){w->text + blank, w->len - blank, w->start_ms, w->end_ms},
+            segment, err);
     }
     return rc;
 }
@@ -102,7 +104,7 @@ static int as_read_make(const struct heard *h, const struct places *p, struct as
         if (n)
             rc = put_corrected(&r, h, i, of, n, err);
         for (size_t k = 0; !n && k < g->word_count && rc == 0; k++)
-            rc = put(&r, h->words[g->first + k], i, err);
+            rc = append_read_word(&r, h->words[g->first + k], i, err);
     }
     if (rc == 0)
         *ret = r;
@@ -128,13 +130,13 @@ struct finding {
 static bool has_words(const char *text) { return text[strspn(text, " \t\r\n")] != 0; }
 
 /* Where nothing is looked for, nothing is made. */
-static int need(const struct finding *f, struct word_matcher **m, enum match_kind kind,
-                struct err *err)
+static int ensure_word_matcher(const struct finding *f, struct word_matcher **m,
+                               enum match_kind kind, struct err *err)
 {
     return *m ? 0 : match_make(f->h->words, f->h->word_count, kind, m, err);
 }
 
-static void take(struct finding *f, struct match_place at, bool taken)
+static void mark_words_taken(struct finding *f, struct match_place at, bool taken)
 {
     for (size_t i = 0; i < at.words; i++)
         f->taken[at.word + i] = taken;
@@ -142,7 +144,7 @@ static void take(struct finding *f, struct match_place at, bool taken)
 
 /* ------------------------------------------------------------------------------------ searching */
 
-static void want(struct finding *f, size_t i, const char *words)
+static void add_wanted_place(struct finding *f, size_t i, const char *words)
 {
     const struct place *p = &f->p->list[i];
 
@@ -150,7 +152,7 @@ static void want(struct finding *f, size_t i, const char *words)
     f->wanted[f->count++] = (struct match_wanted){words, p->before, p->after, p->start_ms};
 }
 
-static bool searched(const struct place *p)
+static bool place_needs_search(const struct place *p)
 {
     return !p->confirms && !p->at.words && p->state != PLACE_AGREED;
 }
@@ -163,13 +165,13 @@ static int find_said(struct finding *f, struct err *err)
 
     f->count = 0;
     for (size_t i = 0; i < f->p->count; i++)
-        if (searched(&f->p->list[i]))
-            want(f, i, f->p->list[i].said);
+        if (place_needs_search(&f->p->list[i]))
+            add_wanted_place(f, i, f->p->list[i].said);
     if (!f->count)
         return 0;
-    rc = need(f, &f->folded, MATCH_FOLDED, err);
+    rc = ensure_word_matcher(f, &f->folded, MATCH_FOLDED, err);
     if (rc == 0)
-        rc = need(f, &f->bare, MATCH_BARE, err);
+        rc = ensure_word_matcher(f, &f->bare, MATCH_BARE, err);
     if (rc == 0)
         rc = match(f->folded, f->wanted, f->count, f->taken, f->found, err);
     for (size_t k = 0; rc == 0 && k < f->count; k++) {
@@ -182,7 +184,7 @@ static int find_said(struct finding *f, struct err *err)
             rc = match(f->bare, &meant, 1, NULL, &right, err);
         p->at = f->found[k].at;
         if (rc == 0 && p->at.words && match_better(&right, &f->found[k])) {
-            take(f, p->at, false);
+            mark_words_taken(f, p->at, false);
             p->at.words = 0;
         }
     }
@@ -196,11 +198,11 @@ static int find_nearly_meant(struct finding *f, struct err *err)
 
     f->count = 0;
     for (size_t i = 0; i < f->p->count; i++)
-        if (searched(&f->p->list[i]))
-            want(f, i, f->p->list[i].meant);
+        if (place_needs_search(&f->p->list[i]))
+            add_wanted_place(f, i, f->p->list[i].meant);
     if (!f->count)
         return 0;
-    rc = need(f, &f->folded, MATCH_FOLDED, err);
+    rc = ensure_word_matcher(f, &f->folded, MATCH_FOLDED, err);
     if (rc == 0)
         rc = match(f->folded, f->wanted, f->count, f->taken, f->found, err);
     for (size_t k = 0; rc == 0 && k < f->count; k++)
@@ -211,7 +213,7 @@ static int find_nearly_meant(struct finding *f, struct err *err)
 /* -------------------------------------------------------------------------------------- reading */
 
 /* The last word before and the first behind, with a blank between; "" where there is none. */
-static char *around(const struct place *p)
+static char *join_context_words(const struct place *p)
 {
     struct hunk_word *before = NULL, *after = NULL;
     size_t n = 0, m = 0;
@@ -246,7 +248,7 @@ static bool silent_near(const struct as_read *r, int64_t ms)
 static int agree_silent(const struct as_read *r, struct word_matcher *m, struct place *p, bool *ret,
                         struct err *err)
 {
-    char *text = around(p);
+    char *text = join_context_words(p);
     struct match_found found = {0};
     int rc = 0;
 
@@ -268,7 +270,7 @@ static int find_agreed(struct finding *f, struct err *err)
     int rc;
 
     for (size_t i = 0; i < f->p->count; i++)
-        left += searched(&f->p->list[i]);
+        left += place_needs_search(&f->p->list[i]);
     if (!left)
         return 0;
     rc = as_read_make(f->h, f->p, &r, err);
@@ -281,10 +283,10 @@ static int find_agreed(struct finding *f, struct err *err)
         struct match_found found = {0};
         bool agreed = false;
 
-        if (!searched(p))
+        if (!place_needs_search(p))
             continue;
         f->count = 0;
-        want(f, i, p->meant);
+        add_wanted_place(f, i, p->meant);
         if (has_words(p->meant))
             rc = match(bare, f->wanted, 1, NULL, &found, err);
         else
@@ -308,7 +310,7 @@ static int find_confirmed(struct finding *f, struct err *err)
     f->count = 0;
     for (size_t i = 0; i < f->p->count; i++)
         if (f->p->list[i].confirms)
-            want(f, i, f->p->list[i].meant);
+            add_wanted_place(f, i, f->p->list[i].meant);
     if (!f->count)
         return 0;
     rc = as_read_make(f->h, f->p, &r, err);
@@ -335,7 +337,7 @@ static int find_confirmed(struct finding *f, struct err *err)
     return rc;
 }
 
-static int find(struct finding *f, struct err *err)
+static int locate_places(struct finding *f, struct err *err)
 {
     int rc;
 
@@ -365,7 +367,7 @@ int places_find(const struct heard *h, struct places *p, struct err *err)
     int rc = f.taken && f.wanted && f.found && f.which ? 0 : err_no_memory(err, "corrections");
 
     if (rc == 0)
-        rc = find(&f, err);
+        rc = locate_places(&f, err);
     match_free(f.folded);
     match_free(f.bare);
     free(f.taken);

@@ -24,8 +24,8 @@ static void to_read_free(struct to_read *t)
     rebuilt_free(&t->own_rows);
 }
 
-static int correct(const struct heard_segment *g, const struct place_part *parts, size_t n,
-                   struct to_read *ret, struct err *err)
+static int build_corrected_text(const struct heard_segment *g, const struct place_part *parts,
+                                size_t n, struct to_read *ret, struct err *err)
 {
     const struct rebuilt *rows = &g->machine.rows;
     struct rebuild_part *list = calloc(n, sizeof(*list));
@@ -47,8 +47,8 @@ static int correct(const struct heard_segment *g, const struct place_part *parts
 }
 
 /* number: of the segment in h. To be freed, on error too. */
-static int make(const struct heard *h, const struct place_parts *corrected, size_t number,
-                struct to_read *ret, struct err *err)
+static int build_published_text(const struct heard *h, const struct place_parts *corrected,
+                                size_t number, struct to_read *ret, struct err *err)
 {
     const struct heard_segment *g = &h->segments[number];
     size_t n = 0;
@@ -56,7 +56,7 @@ static int make(const struct heard *h, const struct place_parts *corrected, size
         corrected && corrected->count ? place_parts_of(corrected, number, &n) : NULL;
 
     *ret = (struct to_read){.text = g->machine.text, .rows = &g->machine.rows};
-    return n ? correct(g, parts, n, ret, err) : 0;
+    return n ? build_corrected_text(g, parts, n, ret, err) : 0;
 }
 
 /* ------------------------------------------------------------------------------- as it stands */
@@ -69,7 +69,7 @@ struct row { /* of `segment` */
 
 struct rows { /* owned: rows_free */
     struct row *list;
-    size_t count, cap;
+    size_t count, capacity;
 };
 
 static void rows_free(struct rows *r)
@@ -79,7 +79,7 @@ static void rows_free(struct rows *r)
     free(r->list);
 }
 
-static double number(sqlite3_stmt *stmt, int column)
+static double get_column_or_nan(sqlite3_stmt *stmt, int column)
 {
     return sqlite3_column_type(stmt, column) == SQLITE_NULL ? NAN
                                                             : sqlite3_column_double(stmt, column);
@@ -89,7 +89,7 @@ static int add_row(struct rows *r, sqlite3_stmt *s, struct err *err)
 {
     struct row *row;
 
-    if (!list_grow(&r->list, &r->cap, r->count, sizeof(*r->list)))
+    if (!list_grow(&r->list, &r->capacity, r->count, sizeof(*r->list)))
         return err_no_memory(err, "catalog");
     row = &r->list[r->count++];
     *row = (struct row){.segment_id = sqlite3_column_int64(s, 0),
@@ -123,7 +123,8 @@ static bool same_number(double a, double b) { return a == b || (isnan(a) && isna
 static bool is_word(sqlite3_stmt *s, const struct rebuild_row *w)
 {
     return sqlite3_column_int64(s, 0) == w->start_ms && sqlite3_column_int64(s, 1) == w->end_ms &&
-           strcmp(db_text(s, 2), w->text) == 0 && same_number(number(s, 3), w->probability) &&
+           strcmp(db_text(s, 2), w->text) == 0 &&
+           same_number(get_column_or_nan(s, 3), w->probability) &&
            sqlite3_column_int64(s, 4) == w->speaker_id;
 }
 
@@ -186,8 +187,8 @@ static double speech_prob(const struct result_segment *s)
     return s->speech_prob >= 0 ? fmin(s->speech_prob, 1) : NAN;
 }
 
-static int insert(struct store *st, int64_t task_id, struct heard_segment *g,
-                  const struct to_read *t, struct err *err)
+static int insert_segment(struct store *st, int64_t task_id, struct heard_segment *g,
+                          const struct to_read *t, struct err *err)
 {
     const struct result_segment *s = g->of;
     int rc = text_index_begin(st, err);
@@ -238,8 +239,8 @@ static int remove_segment(struct store *st, int64_t segment_id, struct err *err)
                   : db_run(st, err, "DELETE FROM segment WHERE segment_id = ?", "i", segment_id);
 }
 
-static int update(struct store *st, const struct row *row, const struct heard_segment *g,
-                  const struct to_read *t, struct err *err)
+static int update_segment(struct store *st, const struct row *row, const struct heard_segment *g,
+                          const struct to_read *t, struct err *err)
 {
     const struct machine_part *m = &g->machine;
     const struct result_segment *s = g->of;
@@ -305,12 +306,13 @@ static int write_segment(struct shard *s, size_t i, struct err *err)
     struct heard_segment *g = &s->h->segments[i];
     const struct row *row = s->of[i - s->from];
     struct to_read t;
-    int rc = make(s->h, s->corrected, i, &t, err);
+    int rc = build_published_text(s->h, s->corrected, i, &t, err);
 
     if (rc == 0 && row)
         g->segment_id = row->segment_id;
     if (rc == 0)
-        rc = row ? update(s->st, row, g, &t, err) : insert(s->st, s->h->task_id, g, &t, err);
+        rc = row ? update_segment(s->st, row, g, &t, err)
+                 : insert_segment(s->st, s->h->task_id, g, &t, err);
     to_read_free(&t);
     return rc;
 }
@@ -542,7 +544,7 @@ static int publish_tasks(struct publishing *p, struct err *err)
     return rc;
 }
 
-static int publish(struct publishing *p, struct err *err)
+static int publish_recording(struct publishing *p, struct err *err)
 {
     int rc = has_corrections(p->st, p->media_id, &p->corrections, err);
 
@@ -557,7 +559,7 @@ static int publish(struct publishing *p, struct err *err)
 static int publish_all(struct store *st, int64_t media_id, bool strict, struct err *err)
 {
     struct publishing p = {.st = st, .media_id = media_id, .strict = strict};
-    int rc = publish(&p, err);
+    int rc = publish_recording(&p, err);
 
     return rc < 0 ? rc
                   : db_run(st, err, "DELETE FROM reading_due WHERE media_id = ?", "i", media_id);
@@ -589,7 +591,7 @@ int reading_publish_new(struct store *st, int64_t media_id, const struct store_s
     int rc = is_corrected(st, media_id, r->task_id, &corrected, err);
 
     if (rc < 0 || corrected)
-        return rc < 0 ? rc : publish(&p, err);
+        return rc < 0 ? rc : publish_recording(&p, err);
     rc = heard_speakers(st, media_id, &by, err);
     if (rc == 0)
         rc = heard_sources(st, r->task_id, &by, err);

@@ -29,7 +29,7 @@ static size_t skip_blanks(const char *s, size_t at)
 }
 
 /* Behind the last character that is no blank. */
-static size_t trimmed(const char *s, size_t len)
+static size_t measure_trimmed(const char *s, size_t len)
 {
     size_t end = 0;
 
@@ -54,7 +54,7 @@ static void put_range(struct buf *out, const char *heard, size_t at, size_t to,
         at = skip_blanks(heard, at);
         at = at < to ? at : to;
         if (at == to && out->len > begin && buf_cstr(out)) /* trimmed reads up to a NUL */
-            out->len = begin + trimmed((char *)out->data + begin, out->len - begin);
+            out->len = begin + measure_trimmed((char *)out->data + begin, out->len - begin);
     }
     buf_put(out, heard + at, to - at);
 }
@@ -99,14 +99,14 @@ bool rebuild_map(const char *heard, const struct rebuild_row *rows, size_t n,
 
 static int put_row(struct rebuilt *to, struct rebuild_row row, struct err *err)
 {
-    if (!list_grow(&to->rows, &to->cap, to->count, sizeof(*to->rows)))
+    if (!list_grow(&to->rows, &to->capacity, to->count, sizeof(*to->rows)))
         return err_no_memory(err, "corrections");
     to->rows[to->count++] = row;
     return 0;
 }
 
 /* Keeps a copy: blank and all. */
-static const char *keep(struct rebuilt *to, const char *s, size_t len, bool blank)
+static const char *store_row_text(struct rebuilt *to, const char *s, size_t len, bool blank)
 {
     char *copy;
 
@@ -122,7 +122,7 @@ static const char *keep(struct rebuilt *to, const char *s, size_t len, bool blan
     return copy;
 }
 
-static size_t characters(const char *s, size_t len)
+static size_t count_characters(const char *s, size_t len)
 {
     size_t n = 0;
 
@@ -157,17 +157,18 @@ static int put_new(struct rebuilt *to, const struct group *g, struct err *err)
     int rc = hunk_words(g->text, &words, &n, err);
 
     for (size_t i = 0; rc == 0 && i < n; i++)
-        all += characters(g->text + words[i].at, words[i].len);
+        all += count_characters(g->text + words[i].at, words[i].len);
     if (end < start)
         end = start;
     for (size_t i = 0; i < n && rc == 0; i++) {
         bool first = i == 0, apart = !first && words[i].at > words[i - 1].at + words[i - 1].len;
         struct rebuild_row row = {.probability = NAN};
 
-        row.text = keep(to, g->text + words[i].at, words[i].len, first ? g->blank : apart);
+        row.text =
+            store_row_text(to, g->text + words[i].at, words[i].len, first ? g->blank : apart);
         row.len = words[i].len + (first ? g->blank : apart);
         row.start_ms = rebuild_time(start, end, before, all);
-        before += characters(g->text + words[i].at, words[i].len);
+        before += count_characters(g->text + words[i].at, words[i].len);
         row.end_ms = rebuild_time(start, end, before, all);
         row.speaker_id = speaker_of(g, row.start_ms, row.end_ms);
         rc = row.text ? put_row(to, row, err) : err_no_memory(err, "corrections");
@@ -185,7 +186,7 @@ struct walk {
     size_t part_count;
 };
 
-static bool meet(const struct rebuild_span *s, const struct rebuild_part *p)
+static bool span_overlaps_part(const struct rebuild_span *s, const struct rebuild_part *p)
 {
     return s->from < p->to && p->from < s->to;
 }
@@ -197,9 +198,9 @@ static void group_of(const struct walk *w, size_t i, size_t k, size_t *rows, siz
 
     for (bool more = true; more;) {
         more = false;
-        for (; r < w->row_count && meet(&w->spans[r], &w->parts[p - 1]); r++)
+        for (; r < w->row_count && span_overlaps_part(&w->spans[r], &w->parts[p - 1]); r++)
             more = true;
-        for (; p < w->part_count && meet(&w->spans[r - 1], &w->parts[p]); p++)
+        for (; p < w->part_count && span_overlaps_part(&w->spans[r - 1], &w->parts[p]); p++)
             more = true;
     }
     *rows = r - i;
@@ -232,7 +233,7 @@ static int put_rows(struct rebuilt *to, const struct walk *w, struct err *err)
         while (k < w->part_count && w->parts[k].to <= w->spans[i].from)
             k++;
         rows = 1;
-        if (k == w->part_count || !meet(&w->spans[i], &w->parts[k])) {
+        if (k == w->part_count || !span_overlaps_part(&w->spans[i], &w->parts[k])) {
             rc = put_row(to, w->rows[i], err);
             continue;
         }
@@ -308,7 +309,7 @@ static struct edges edges_of(const char *s, size_t len)
     return any ? e : (struct edges){len, 0};
 }
 
-static bool alike(const char *a, size_t a_len, const char *b, size_t b_len)
+static bool bytes_equal(const char *a, size_t a_len, const char *b, size_t b_len)
 {
     return a_len == b_len && memcmp(a, b, a_len) == 0;
 }
@@ -320,12 +321,13 @@ void rebuild_fit(struct buf *out, const char *there, size_t there_len, const cha
     struct edges a = edges_of(there, there_len), b = edges_of(said, s), c = edges_of(meant, m);
     bool lead, trail;
 
-    if (alike(there, there_len, said, s) || c.lead == m || b.lead == s || a.lead == there_len) {
+    if (bytes_equal(there, there_len, said, s) || c.lead == m || b.lead == s ||
+        a.lead == there_len) {
         buf_put(out, meant, m);
         return;
     }
-    lead = alike(said, b.lead, meant, c.lead);
-    trail = alike(said + s - b.trail, b.trail, meant + m - c.trail, c.trail);
+    lead = bytes_equal(said, b.lead, meant, c.lead);
+    trail = bytes_equal(said + s - b.trail, b.trail, meant + m - c.trail, c.trail);
     if (lead)
         buf_put(out, there, a.lead);
     buf_put(out, meant + (lead ? c.lead : 0), m - (lead ? c.lead : 0) - (trail ? c.trail : 0));

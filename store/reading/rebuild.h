@@ -40,7 +40,7 @@ bool rebuild_map(const char *heard, const struct rebuild_row *rows, size_t n,
 
 struct rebuilt { /* owned: rebuilt_free. Texts of rows are its own, or those of `rows` */
     struct rebuild_row *rows;
-    size_t count, cap;
+    size_t count, capacity;
     char **texts;
     size_t text_count, text_cap;
 };

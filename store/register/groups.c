@@ -57,21 +57,21 @@ static bool share_recording(const struct placing *p, size_t a, size_t b)
 }
 
 /* The mean over all pairs of a voice of the one and a voice of the other. */
-static double alike(const struct placing *p, size_t a, size_t b)
+static double compute_mean_likeness(const struct placing *p, size_t a, size_t b)
 {
     return likeness_product(p->sums + a * p->size, p->sums + b * p->size, p->size) /
            ((double)p->members[a] * (double)p->members[b]);
 }
 
 /* Of equals `before`, else the first in the list; NONE: nobody is alike enough. */
-static size_t nearest(const struct placing *p, size_t group, size_t before)
+static size_t find_nearest_group(const struct placing *p, size_t group, size_t before)
 {
     size_t best = NONE;
     double most = p->from;
 
     for (size_t i = 0; i < p->live_count; i++) {
         size_t other = p->live[i];
-        double is = other == group ? -INFINITY : alike(p, other, group);
+        double is = other == group ? -INFINITY : compute_mean_likeness(p, other, group);
 
         if (is < most ||
             (best != NONE && is == most && (best == before || (other > best && other != before))))
@@ -84,7 +84,7 @@ static size_t nearest(const struct placing *p, size_t group, size_t before)
     return best;
 }
 
-static size_t join(struct placing *p, size_t a, size_t b)
+static size_t merge_groups(struct placing *p, size_t a, size_t b)
 {
     size_t to = a < b ? a : b, of = a < b ? b : a, moved;
     int64_t number = p->number[to];
@@ -120,7 +120,7 @@ static int by_group(const void *a, const void *b)
     return (x->voice > y->voice) - (x->voice < y->voice);
 }
 
-static void begin(struct placing *p, struct numbered *sorted)
+static void init_groups(struct placing *p, struct numbered *sorted)
 {
     size_t n = 0;
 
@@ -138,13 +138,13 @@ static void begin(struct placing *p, struct numbered *sorted)
         qsort(sorted, n, sizeof(*sorted), by_group);
     for (size_t i = 1; i < n; i++)
         if (sorted[i].group == sorted[i - 1].group)
-            join(p, p->first[sorted[i - 1].voice], sorted[i].voice);
+            merge_groups(p, p->first[sorted[i - 1].voice], sorted[i].voice);
 }
 
 /* From one to its nearest, to that one's nearest, and so on, until two are each other's: likeness
  * rises with every step, so that this ends. They are joined, and it goes on from who came before.
  */
-static void place(struct placing *p, size_t voice)
+static void group_voice(struct placing *p, size_t voice)
 {
     size_t depth = 0, other;
 
@@ -152,14 +152,14 @@ static void place(struct placing *p, size_t voice)
     while (depth > 0) {
         size_t before = depth > 1 ? p->chain[depth - 2] : NONE;
 
-        other = nearest(p, p->chain[depth - 1], before);
+        other = find_nearest_group(p, p->chain[depth - 1], before);
         if (other == NONE) {
             depth--;
         } else if (other != before) {
             p->chain[depth++] = other;
         } else {
             depth -= 2;
-            other = join(p, other, p->chain[depth + 1]);
+            other = merge_groups(p, other, p->chain[depth + 1]);
             if (p->number[other] == 0)
                 p->number[other] = ++p->last;
             if (depth == 0)
@@ -168,8 +168,8 @@ static void place(struct placing *p, size_t voice)
     }
 }
 
-int groups_settle(struct groups_voice *voices, size_t count, size_t size, double from,
-                  int64_t *last, struct err *err)
+int groups_match(struct groups_voice *voices, size_t count, size_t size, double from, int64_t *last,
+                 struct err *err)
 {
     struct placing p = {
         .voices = voices, .count = count, .size = size, .from = from, .last = *last};
@@ -187,10 +187,10 @@ int groups_settle(struct groups_voice *voices, size_t count, size_t size, double
         p.at = p.live + count;
         p.chain = p.at + count;
         p.recordings = p.number + count;
-        begin(&p, sorted);
+        init_groups(&p, sorted);
         for (size_t v = 0; v < count; v++)
             if (voices[v].due)
-                place(&p, v);
+                group_voice(&p, v);
         for (size_t v = 0; v < count; v++)
             voices[v].group = p.members[p.first[v]] > 1 ? p.number[p.first[v]] : 0;
         *last = p.last;

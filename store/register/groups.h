@@ -28,7 +28,7 @@ struct groups_voice {
 
 /* Places those that are due, and dissolves groups of one. from: the least mean likeness. *last: the
  * highest number that was ever given to a group. On error nothing changed. */
-int groups_settle(struct groups_voice *voices, size_t count, size_t size, double from,
-                  int64_t *last, struct err *err);
+int groups_match(struct groups_voice *voices, size_t count, size_t size, double from, int64_t *last,
+                 struct err *err);
 
 #endif

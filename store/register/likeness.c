@@ -29,7 +29,7 @@ const struct likeness_measure *likeness_measure_of(const char *model_hash)
     return NULL;
 }
 
-static double from(const struct likeness_measure *m, size_t among)
+static double find_likeness_threshold(const struct likeness_measure *m, size_t among)
 {
     for (size_t i = 0; i < m->count; i++)
         if ((double)among * m->steps[i].wrong <= LIKENESS_DOUBT)
@@ -39,12 +39,12 @@ static double from(const struct likeness_measure *m, size_t among)
 
 double likeness_name_from(const struct likeness_measure *m, size_t among)
 {
-    return m ? from(m, among) : LIKENESS_UNMEASURED;
+    return m ? find_likeness_threshold(m, among) : LIKENESS_UNMEASURED;
 }
 
 double likeness_group_from(const struct likeness_measure *m, size_t among)
 {
-    return m ? from(m, among) : INFINITY;
+    return m ? find_likeness_threshold(m, among) : INFINITY;
 }
 
 /* In a fixed order, whatever the processor has: groups must not depend on it. Lanes of their own

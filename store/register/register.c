@@ -35,8 +35,8 @@ int register_say(struct store *st, int64_t speaker_id, int64_t person_id, bool d
 }
 
 /* Whatever was said before. */
-static int decide(struct store *st, int64_t speaker_id, int64_t person_id, bool denied,
-                  struct err *err)
+static int store_person_decision(struct store *st, int64_t speaker_id, int64_t person_id,
+                                 bool denied, struct err *err)
 {
     int rc = register_say(st, speaker_id, person_id, denied, err);
 
@@ -75,7 +75,7 @@ int register_confirm(struct store *st, int64_t speaker_id, const char *name, str
                     "UPDATE speaker SET name = (SELECT name FROM person WHERE person_id = ?2) "
                     "WHERE speaker_id = ?1",
                     "ii", speaker_id, person_id);
-    return rc == 0 ? decide(st, speaker_id, person_id, false, err) : rc;
+    return rc == 0 ? store_person_decision(st, speaker_id, person_id, false, err) : rc;
 }
 
 int register_deny(struct store *st, int64_t speaker_id, const char *name, struct err *err)
@@ -88,7 +88,7 @@ int register_deny(struct store *st, int64_t speaker_id, const char *name, struct
     if (rc == 0 && !person_id)
         rc = err_set(err, ERR_INPUT, "nobody in the register is called '%.200s'", name);
     if (rc == 0)
-        rc = decide(st, speaker_id, person_id, true, err);
+        rc = store_person_decision(st, speaker_id, person_id, true, err);
     /* By the name that was said: with the last voice the person may be gone. */
     if (rc == 0)
         rc = db_run(st, err,

@@ -14,7 +14,7 @@
 
 struct vectors {   /* owned */
     float *values; /* [count][size], each of length 1 */
-    size_t size, count, room;
+    size_t size, count, capacity;
 };
 
 struct voice {
@@ -60,7 +60,7 @@ static int add_vector(struct vectors *v, size_t *size, sqlite3_stmt *stmt, int c
     if (!blob || n == 0 || n > SIZE_MOST || n != *size)
         return 0;
     v->size = n;
-    if (!list_grow(&v->values, &v->room, v->count, n * sizeof(float)))
+    if (!list_grow(&v->values, &v->capacity, v->count, n * sizeof(float)))
         return err_no_memory(err, "catalog");
     memcpy(v->values + v->count * n, blob, n * sizeof(float));
     if (likeness_unit(v->values + v->count * n, n) < 0)
@@ -70,9 +70,10 @@ static int add_vector(struct vectors *v, size_t *size, sqlite3_stmt *stmt, int c
 }
 
 /* Of a model, ?1, those who speak for long enough, ?2. */
-#define WITHOUT_A_NAME                                                                             \
-    "FROM speaker k CROSS JOIN task t ON t.task_id = k.task_id CROSS JOIN stage s ON s.stage_id "  \
-    "= t.stage_id WHERE s." DB_SETTLES " AND s.model_hash = ?1 AND t.current AND t.state = 'done'" \
+#define WITHOUT_A_NAME                                                                            \
+    "FROM speaker k CROSS JOIN task t ON t.task_id = k.task_id CROSS JOIN stage s ON s.stage_id " \
+    "= t.stage_id WHERE s." DB_FINALIZES                                                          \
+    " AND s.model_hash = ?1 AND t.current AND t.state = 'done'"                                   \
     " AND k.name IS NULL AND k.vector IS NOT NULL AND k.speech_ms >= ?2"
 
 static int read_voices(struct store *st, const char *model_hash, struct space *s, size_t *size,
@@ -169,8 +170,8 @@ static void take_mean(struct space *s, const struct person *p)
     }
 }
 
-static int compare(struct store *st, struct space *s, const struct person *p, double from,
-                   struct err *err)
+static int match_person_to_voices(struct store *st, struct space *s, const struct person *p,
+                                  double from, struct err *err)
 {
     size_t size = s->of_people.size;
     int rc = 0;
@@ -206,7 +207,7 @@ static int compare_all(struct store *st, struct space *s, struct err *err)
     if (!s->mean)
         return err_no_memory(err, "catalog");
     for (size_t i = 0; i < s->person_count && rc == 0; i++)
-        rc = compare(st, s, &s->people[i], from, err);
+        rc = match_person_to_voices(st, s, &s->people[i], from, err);
     return rc;
 }
 
@@ -259,7 +260,8 @@ static int write_groups(struct store *st, const struct space *s, const struct gr
 }
 
 /* Anew where there are so many more now that another likeness is asked for. */
-static int group(struct store *st, const char *model_hash, const struct space *s, struct err *err)
+static int group_voices(struct store *st, const char *model_hash, const struct space *s,
+                        struct err *err)
 {
     struct groups_voice *list = calloc(s->voice_count + 1, sizeof(*list));
     double from = likeness_group_from(s->measure, s->voice_count), before = 0;
@@ -274,7 +276,7 @@ static int group(struct store *st, const char *model_hash, const struct space *s
                                         s->of_voices.values + i * s->of_voices.size, anew};
     }
     if (rc == 0 && isfinite(from))
-        rc = groups_settle(list, s->voice_count, s->of_voices.size, from, &last, err);
+        rc = groups_match(list, s->voice_count, s->of_voices.size, from, &last, err);
     if (rc == 0)
         rc = write_groups(st, s, list, err);
     if (rc == 0)
@@ -310,7 +312,7 @@ static int without_reading(struct store *st, const char *model_hash, const struc
     return put_model(st, model_hash, s, voices, from, last, err);
 }
 
-static int settle_model(struct store *st, const char *model_hash, struct err *err)
+static int match_model(struct store *st, const char *model_hash, struct err *err)
 {
     struct space s = {.measure = likeness_measure_of(model_hash)};
     bool done = false;
@@ -328,7 +330,7 @@ static int settle_model(struct store *st, const char *model_hash, struct err *er
     if (rc == 0)
         rc = compare_all(st, &s, err);
     if (rc == 0)
-        rc = group(st, model_hash, &s, err);
+        rc = group_voices(st, model_hash, &s, err);
     space_free(&s);
     return rc;
 }
@@ -372,7 +374,7 @@ static int next_model(struct store *st, char **model, struct err *err)
     return rc < 0 ? rc : *model != NULL;
 }
 
-int voices_settle(struct store *st, struct err *err)
+int voices_match(struct store *st, struct err *err)
 {
     static const char *const before[] = {
         "DELETE FROM person_like WHERE speaker_id IN (SELECT speaker_id FROM speaker_due)",
@@ -389,7 +391,7 @@ int voices_settle(struct store *st, struct err *err)
         rc = db_run(st, err, before[i], "");
     if (rc == 0)
         while ((rc = next_model(st, &model, err)) == 1)
-            if ((rc = settle_model(st, model, err)) < 0)
+            if ((rc = match_model(st, model, err)) < 0)
                 break;
     free(model);
     if (rc == 0)

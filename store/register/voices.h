@@ -14,6 +14,6 @@
  * changed speakers, their names, or which are current, before that is committed. Nothing is read
  * when nothing changed; else the vectors of all voices without a name, once, unless nobody is known
  * and their number is one at which nothing is grouped. */
-int voices_settle(struct store *st, struct err *err);
+int voices_match(struct store *st, struct err *err);
 
 #endif

@@ -25,7 +25,8 @@ static void put_words(struct buf *out, const char *text, const struct hunk_word 
     }
 }
 
-static int undo(struct store *st, int64_t correction_id, const struct author *by, struct err *err)
+static int mark_correction_undone(struct store *st, int64_t correction_id, const struct author *by,
+                                  struct err *err)
 {
     return db_run(st, err,
                   "UPDATE correction SET state = 'undone', decided_by = ?2, decided_at = ?3 "
@@ -88,8 +89,9 @@ struct correcting { /* segments of one recording */
 
 /* Is the part what the hunk begins with, or with `back` ends with? Then the hunk is what is left.
  */
-static int peel(const struct place_part *part, const char *text, const struct hunks *d,
-                struct hunk *hunk, bool back, bool *peeled, struct err *err)
+static int trim_corrected_part(const struct place_part *part, const char *text,
+                               const struct hunks *d, struct hunk *hunk, bool back, bool *peeled,
+                               struct err *err)
 {
     char *there = strndup(part->part.text, part->part.len);
     struct hunk_word *words = NULL;
@@ -124,10 +126,10 @@ static int keep_parts(const struct place_part *parts, size_t n, bool *kept, cons
 
     for (size_t i = 0; i < n && hunk->said_count && rc == 0; i++)
         if (!kept[i])
-            rc = peel(&parts[i], text, d, hunk, false, &kept[i], err);
+            rc = trim_corrected_part(&parts[i], text, d, hunk, false, &kept[i], err);
     for (size_t i = n; i-- > 0 && hunk->said_count && rc == 0;)
         if (!kept[i])
-            rc = peel(&parts[i], text, d, hunk, true, &kept[i], err);
+            rc = trim_corrected_part(&parts[i], text, d, hunk, true, &kept[i], err);
     return rc;
 }
 
@@ -151,7 +153,7 @@ static int put_hunk(struct correcting *c, const struct heard_segment *g, const c
 static int undo_part(struct correcting *c, const struct place_part *part, struct err *err)
 {
     int64_t id = c->places.list[part->place].correction_id;
-    int rc = undo(c->st, id, c->by, err);
+    int rc = mark_correction_undone(c->st, id, c->by, err);
 
     for (size_t i = 0; i < c->parts.count && rc == 0; i++) {
         const struct place_part *other = &c->parts.list[i];
@@ -213,7 +215,7 @@ static int undo_confirmed(const struct correcting *c, const struct heard_segment
         if (strcmp(p->meant, meant) == 0)
             *there = true;
         else if (changed)
-            rc = undo(c->st, p->correction_id, c->by, err);
+            rc = mark_correction_undone(c->st, p->correction_id, c->by, err);
     }
     return rc;
 }
@@ -262,7 +264,7 @@ static int media_of(struct store *st, int64_t segment_id, int64_t *ret, struct e
     return 0;
 }
 
-static void leave(struct correcting *c)
+static void free_correcting(struct correcting *c)
 {
     place_parts_free(&c->parts);
     places_free(&c->places);
@@ -273,7 +275,7 @@ static int turn_to(struct correcting *c, int64_t media_id, struct err *err)
 {
     int rc;
 
-    leave(c);
+    free_correcting(c);
     c->stale = false;
     rc = heard_current(c->st, media_id, &c->h, err);
     if (rc == 0)
@@ -301,8 +303,8 @@ static int check_was(const struct heard_segment *g, const struct request_correct
     return rc;
 }
 
-static int correct(struct correcting *c, const struct request_correction *asked, bool *changed,
-                   struct err *err)
+static int apply_correction(struct correcting *c, const struct request_correction *asked,
+                            bool *changed, struct err *err)
 {
     struct heard_segment *g;
     int64_t media_id = 0;
@@ -341,10 +343,10 @@ int correct_put(struct store *st, const struct request *rq, struct request_reply
     for (uint32_t i = 0; i < rq->count && rc == 0; i++) {
         bool changed = false;
 
-        rc = correct(&c, &rq->corrections[i], &changed, err);
+        rc = apply_correction(&c, &rq->corrections[i], &changed, err);
         ret->affected += changed;
     }
-    leave(&c);
+    free_correcting(&c);
     return rc;
 }
 
@@ -390,7 +392,7 @@ static struct match_place heard_between(const struct heard *h, int64_t start_ms,
 }
 
 /* What stands on these words gives way, unless it stands on others, too. */
-static int clear(struct correcting *c, struct match_place at, struct err *err)
+static int undo_overlapped_corrections(struct correcting *c, struct match_place at, struct err *err)
 {
     size_t end = at.word + at.words;
     int rc = 0;
@@ -405,7 +407,7 @@ static int clear(struct correcting *c, struct match_place at, struct err *err)
                          "correction %lld stands on some of the words there: undo one of the two",
                          (long long)p->correction_id);
         else
-            rc = undo(c->st, p->correction_id, c->by, err);
+            rc = mark_correction_undone(c->st, p->correction_id, c->by, err);
     }
     return rc;
 }
@@ -473,15 +475,15 @@ static int put_kept(struct correcting *c, const struct decided *d, struct err *e
                        "nothing is heard there now that it could take the place of");
     rc = put_meant(c, d, at, beside, &meant, err);
     if (rc == 0)
-        rc = clear(c, at, err);
+        rc = undo_overlapped_corrections(c, at, err);
     if (rc == 0)
         rc = put_row(c->st, &c->h, at, (char *)meant.data, false, c->by, 0, err);
     buf_free(&meant);
     return rc;
 }
 
-static int keep(struct store *st, const struct request *rq, const struct decided *d,
-                struct author *by, struct err *err)
+static int accept_correction(struct store *st, const struct request *rq, const struct decided *d,
+                             struct author *by, struct err *err)
 {
     struct correcting c = {.st = st, .by = by};
     char source[64];
@@ -502,7 +504,7 @@ static int keep(struct store *st, const struct request *rq, const struct decided
                     "UPDATE correction SET decided_by = ?2, decided_at = ?3, "
                     "state = iif(trim(meant) = '', 'undone', state) WHERE correction_id = ?1",
                     "itt", rq->correction_id, by->made_by, by->now);
-    leave(&c);
+    free_correcting(&c);
     return rc;
 }
 
@@ -518,7 +520,8 @@ int correct_decide(struct store *st, const struct request *rq, struct request_re
         rc = err_set(err, ERR_INPUT, "correction %lld is undone already",
                      (long long)rq->correction_id);
     else if (rc == 0)
-        rc = rq->undo ? undo(st, rq->correction_id, &by, err) : keep(st, rq, &d, &by, err);
+        rc = rq->undo ? mark_correction_undone(st, rq->correction_id, &by, err)
+                      : accept_correction(st, rq, &d, &by, err);
     if (rc == 0)
         rc = reading_due(st, d.media_id, err);
     ret->affected = rc == 0;

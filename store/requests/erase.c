@@ -134,7 +134,7 @@ static int erase_person(struct store *st, const char *name, struct request_reply
                : err_set(err, ERR_MISSING, "nobody is called '%.200s' here", name);
 }
 
-static int allow(struct store *st, int64_t erased_id, struct err *err)
+static int delete_erased_mark(struct store *st, int64_t erased_id, struct err *err)
 {
     int rc = db_run(st, err, "DELETE FROM erased WHERE erased_id = ?", "i", erased_id);
 
@@ -153,7 +153,7 @@ int erase_apply(struct store *st, const struct request *rq, struct request_reply
     if (rq->speaker_name && rq->speaker_name[0])
         return erase_person(st, rq->speaker_name, ret, err);
     for (uint32_t i = 0; i < rq->count && rc == 0; i++)
-        rc = rq->undo ? allow(st, rq->ids[i], err)
+        rc = rq->undo ? delete_erased_mark(st, rq->ids[i], err)
                       : erase_recording(st, rq->ids[i], now, rq->made_by ? rq->made_by : "", err);
     ret->affected += rc == 0 ? rq->count : 0;
     if (rc < 0 || rq->undo)

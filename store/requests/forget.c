@@ -36,8 +36,9 @@ static const char pinned[] = "FROM task t JOIN stage s ON s.stage_id = t.stage_i
 typedef int (*row_fn)(void *arg, sqlite3_stmt *stmt, struct err *err);
 
 /* Hands the rows of "SELECT what FROM ... WHERE ... end" to fn, for tasks at or below the path. */
-static int each(struct store *st, const char *what, const char *from, const char *end,
-                int64_t stage_id, const char *path, row_fn fn, void *arg, struct err *err)
+static int visit_task_rows(struct store *st, const char *what, const char *from, const char *end,
+                           int64_t stage_id, const char *path, row_fn fn, void *arg,
+                           struct err *err)
 {
     struct filter_path below;
     struct buf sql = BUF_INIT;
@@ -107,9 +108,9 @@ static int preview_row(void *arg, sqlite3_stmt *stmt, struct err *err)
 int forget_preview(struct store *st, int64_t stage_id, const char *path, forget_fn fn, void *arg,
                    struct err *err)
 {
-    return each(st, PREVIEW, stage_id ? of_stage : superseded,
-                "GROUP BY t.stage_id ORDER BY t.stage_id", stage_id, path, preview_row,
-                &(struct preview){fn, arg}, err);
+    return visit_task_rows(st, PREVIEW, stage_id ? of_stage : superseded,
+                           "GROUP BY t.stage_id ORDER BY t.stage_id", stage_id, path, preview_row,
+                           &(struct preview){fn, arg}, err);
 }
 
 /* -------------------------------------------------------------------------------------- change */
@@ -126,12 +127,12 @@ static int take_count(void *arg, sqlite3_stmt *stmt, struct err *err)
     return 0;
 }
 
-static int find(struct request_work *w, const char *from, struct err *err)
+static int find_task_ids(struct request_work *w, const char *from, struct err *err)
 {
     const struct request *rq = w->rq;
 
-    return each(w->st, "t.task_id", from, "ORDER BY t.media_id, t.task_id DESC", rq->stage_id,
-                rq->select_path, take_id, &w->rows, err);
+    return visit_task_rows(w->st, "t.task_id", from, "ORDER BY t.media_id, t.task_id DESC",
+                           rq->stage_id, rq->select_path, take_id, &w->rows, err);
 }
 
 static int must_have_stage(struct store *st, int64_t stage_id, struct err *err)
@@ -148,12 +149,12 @@ static int must_have_stage(struct store *st, int64_t stage_id, struct err *err)
 }
 
 /* What a run works on, or will, is not taken from under it. */
-static int must_be_settled(struct request_work *w, struct err *err)
+static int must_be_finalized(struct request_work *w, struct err *err)
 {
     const struct request *rq = w->rq;
     int64_t pending = 0;
-    int rc = each(w->st, "count(*)", of_stage, "AND t.wanted AND t.state = 'pending'", rq->stage_id,
-                  rq->select_path, take_count, &pending, err);
+    int rc = visit_task_rows(w->st, "count(*)", of_stage, "AND t.wanted AND t.state = 'pending'",
+                             rq->stage_id, rq->select_path, take_count, &pending, err);
 
     if (rc == 0 && pending)
         rc = err_set(err, ERR_INPUT,
@@ -234,7 +235,7 @@ static int pin_task(struct request_work *w, int64_t task_id, struct err *err)
     return rc;
 }
 
-static int change(struct request_work *w, int64_t task_id, struct err *err)
+static int forget_or_pin_task(struct request_work *w, int64_t task_id, struct err *err)
 {
     struct naming_change speakers;
     int64_t media_id = 0;
@@ -263,17 +264,17 @@ int forget_apply(struct request_work *w, struct err *err)
         if (rc == 0)
             rc = select_known(w->st, rq, err);
         if (rc == 0 && !pin && rq->stage_id)
-            rc = must_be_settled(w, err);
+            rc = must_be_finalized(w, err);
         if (rc == 0)
-            rc = find(w,
-                      pin            ? rq->stage_id ? to_pin : pinned
-                      : rq->stage_id ? of_stage
-                                     : superseded,
-                      err);
+            rc = find_task_ids(w,
+                               pin            ? rq->stage_id ? to_pin : pinned
+                               : rq->stage_id ? of_stage
+                                              : superseded,
+                               err);
     }
     while (rc == 0 && w->rows.next < w->rows.count &&
            sqlite3_total_changes64(w->st->db) - before < PIECE_ROWS)
-        rc = change(w, w->rows.list[w->rows.next++], err);
+        rc = forget_or_pin_task(w, w->rows.list[w->rows.next++], err);
     if (rc < 0 || w->rows.next < w->rows.count)
         return rc < 0 ? rc : 1;
     return pin ? 0 : vectors_remove(w->st, false, err);

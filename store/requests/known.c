@@ -28,27 +28,27 @@ static struct known_row row_of(sqlite3_stmt *stmt)
                               .has_task = sqlite3_column_int(stmt, 8)};
 }
 
-static int known_add(struct store_known *k, uint32_t *cap, int64_t id, struct err *err)
+static int known_add(struct store_known *k, uint32_t *capacity, int64_t id, struct err *err)
 {
-    if (k->count == *cap) {
-        uint32_t n = *cap ? *cap * 2 : 4;
+    if (k->count == *capacity) {
+        uint32_t n = *capacity ? *capacity * 2 : 4;
         int64_t *list = realloc(k->place_ids, n * sizeof(*list));
 
         if (!list)
             return err_no_memory(err, "catalog");
         k->place_ids = list;
-        *cap = n;
+        *capacity = n;
     }
     k->place_ids[k->count++] = id;
     return 0;
 }
 
 /* All present places of the path; when none is present, those that vanished last. */
-static int collect(struct store *st, sqlite3_stmt *stmt, struct store_known *k, bool *partial,
-                   struct err *err)
+static int collect_known_places(struct store *st, sqlite3_stmt *stmt, struct store_known *k,
+                                bool *partial, struct err *err)
 {
     struct known_row first = row_of(stmt), row;
-    uint32_t cap = 0;
+    uint32_t capacity = 0;
     int rc = 1;
 
     k->file_size_bytes = (uint64_t)sqlite3_column_int64(stmt, 1);
@@ -64,7 +64,7 @@ static int collect(struct store *st, sqlite3_stmt *stmt, struct store_known *k, 
                     (uint64_t)sqlite3_column_int64(stmt, 1) != k->file_size_bytes;
         k->has_task_all &= row.has_task;
         k->unproven |= sqlite3_column_int(stmt, 9) != 0;
-        rc = known_add(k, &cap, sqlite3_column_int64(stmt, 0), err);
+        rc = known_add(k, &capacity, sqlite3_column_int64(stmt, 0), err);
         if (rc < 0)
             break;
     }
@@ -84,7 +84,7 @@ int store_known_path(struct store *st, const void *path, size_t len,
     if (rc == 0)
         rc = db_first(st, &stmt, err, sql_known, "bi", path, len, stage_id);
     if (rc == 1)
-        rc = collect(st, stmt, &k, &partial, err);
+        rc = collect_known_places(st, stmt, &k, &partial, err);
     if (rc == 0 && (partial || !k.count))
         rc = err_set(err, ERR_EMPTY, "not seen yet");
     if (rc < 0) {

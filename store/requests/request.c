@@ -15,7 +15,7 @@
 
 #define SPEAKER_NAME_MAX 1000
 
-static int bad(struct err *err, const char *what)
+static int reject_request(struct err *err, const char *what)
 {
     return err_set(err, ERR_INPUT, "request: %s", what);
 }
@@ -24,28 +24,28 @@ static int check_name(const void *path, size_t path_len, const void *member, siz
                       struct err *err)
 {
     if (!path || path_len == 0 || path_len > REQUEST_MAX_PATH || *(const char *)path != '/')
-        return bad(err, "a path that is not absolute");
+        return reject_request(err, "a path that is not absolute");
     if (memchr(path, 0, path_len) || (member_len && (!member || memchr(member, 0, member_len))))
-        return bad(err, "a name with a zero byte");
+        return reject_request(err, "a name with a zero byte");
     if (member_len > REQUEST_MAX_PATH)
-        return bad(err, "a member's name that is too long");
+        return reject_request(err, "a member's name that is too long");
     return 0;
 }
 
 static int check_paths(const char *const *list, uint32_t count, struct err *err)
 {
     if (count && !list)
-        return bad(err, "no list of paths");
+        return reject_request(err, "no list of paths");
     for (uint32_t i = 0; i < count; i++)
         if (!list[i] || list[i][0] != '/')
-            return bad(err, "a path that is not absolute");
+            return reject_request(err, "a path that is not absolute");
     return 0;
 }
 
 static int check_stage(const struct store_stage *s, struct err *err)
 {
     if (!s->name || !*s->name || !s->model || !s->model_dir || !s->model_hash || !s->params_json)
-        return bad(err, "a job without a stage");
+        return reject_request(err, "a job without a stage");
     return 0;
 }
 
@@ -57,21 +57,21 @@ static int check_begin(const struct request *rq, struct err *err)
     if (rc == 0)
         rc = check_paths(rq->roots, rq->root_count, err);
     if (rc == 0 && (rq->priority < STORE_LOW || rq->priority > STORE_HIGH))
-        rc = bad(err, "an impossible priority");
+        rc = reject_request(err, "an impossible priority");
     if (rc < 0 || !source)
         return rc;
     if (store_stage_source(source))
-        return bad(err, "a stage that works on a stage that works on another");
+        return reject_request(err, "a stage that works on a stage that works on another");
     rc = check_stage(source, err);
     if (rc == 0 && strcmp(s->name, source->name) == 0)
-        rc = bad(err, "a stage that works on one of its own kind");
+        rc = reject_request(err, "a stage that works on one of its own kind");
     return rc;
 }
 
 static int check_recipe(const struct request *rq, struct err *err)
 {
     if (!rq->stage.name || !*rq->stage.name || !rq->stage.model_hash)
-        return bad(err, "a recipe of no stage");
+        return reject_request(err, "a recipe of no stage");
     return check_paths(rq->roots, rq->root_count, err);
 }
 
@@ -80,13 +80,13 @@ static int check_add(const struct request *rq, struct err *err)
     int rc = 0;
 
     if (rq->count > REQUEST_MAX_FOUND || (rq->count && !rq->found))
-        return bad(err, "too many recordings at once");
+        return reject_request(err, "too many recordings at once");
     for (uint32_t i = 0; i < rq->count && rc == 0; i++) {
         const struct store_found *f = &rq->found[i];
 
         rc = check_name(f->path, f->path_len, f->member, f->member_len, err);
         if (rc == 0 && (f->size_bytes > INT64_MAX || f->file_size_bytes > INT64_MAX))
-            rc = bad(err, "an impossible size");
+            rc = reject_request(err, "an impossible size");
     }
     return rc;
 }
@@ -96,13 +96,13 @@ static int check_troubles(const struct request *rq, struct err *err)
     int rc = 0;
 
     if (rq->count > REQUEST_MAX_FOUND || (rq->count && !rq->troubles))
-        return bad(err, "too many troubles at once");
+        return reject_request(err, "too many troubles at once");
     for (uint32_t i = 0; i < rq->count && rc == 0; i++) {
         const struct request_trouble *t = &rq->troubles[i];
 
         rc = check_name(t->path, t->path_len, t->member, t->member_len, err);
         if (rc == 0 && !t->message)
-            rc = bad(err, "a trouble without a message");
+            rc = reject_request(err, "a trouble without a message");
     }
     return rc;
 }
@@ -132,15 +132,18 @@ static int check_speaker(const struct request *rq, struct err *err)
     size_t n = rq->speaker_name ? strlen(rq->speaker_name) : SIZE_MAX;
 
     if (n > SPEAKER_NAME_MAX || !utf8_valid(rq->speaker_name, n))
-        return bad(err, "a speaker's name that is too long, or no UTF-8");
+        return reject_request(err, "a speaker's name that is too long, or no UTF-8");
     if (has_controls(rq->speaker_name, ""))
-        return bad(err, "a speaker's name with control characters");
+        return reject_request(err, "a speaker's name with control characters");
     if (strchr(rq->speaker_name, '/'))
-        return bad(err, "a speaker's name with a slash, which parts it from its recording's");
+        return reject_request(err,
+                              "a speaker's name with a slash, which parts it from its recording's");
     if (is_label(rq->speaker_name))
-        return bad(err, "a name that is a label: it would be taken for another speaker's");
+        return reject_request(err,
+                              "a name that is a label: it would be taken for another speaker's");
     if ((rq->everywhere || rq->denied) && (!n || (rq->everywhere && rq->denied)))
-        return bad(err, "who is known everywhere, or denied, has a name, and is not both");
+        return reject_request(err,
+                              "who is known everywhere, or denied, has a name, and is not both");
     return 0;
 }
 
@@ -149,7 +152,7 @@ static int check_text(const char *text, size_t most, const char *but, struct err
     size_t n = text ? strlen(text) : SIZE_MAX;
 
     if (n > most || !utf8_valid(text, n) || has_controls(text, but))
-        return bad(err, "a tag that is too long, no UTF-8 or with control characters");
+        return reject_request(err, "a tag that is too long, no UTF-8 or with control characters");
     return 0;
 }
 
@@ -158,16 +161,16 @@ static int check_descriptions(const struct request *rq, struct err *err)
     int rc = 0;
 
     if (rq->count > REQUEST_MAX_FOUND || (rq->count && !rq->descriptions))
-        return bad(err, "too many descriptions at once");
+        return reject_request(err, "too many descriptions at once");
     for (uint32_t i = 0; i < rq->count; i++) {
         const struct request_description *d = &rq->descriptions[i];
 
         if (d->value_count > REQUEST_MAX_VALUES || (d->value_count && !d->values))
-            return bad(err, "too many values of one recording");
+            return reject_request(err, "too many values of one recording");
         for (uint32_t k = 0; k < d->value_count && rc == 0; k++) {
             rc = check_text(d->values[k].key, RESULT_TAG_KEY_MAX, "", err);
             if (rc == 0 && !d->values[k].key[0])
-                rc = bad(err, "a tag without a key");
+                rc = reject_request(err, "a tag without a key");
             if (rc == 0)
                 rc = check_text(d->values[k].value, RESULT_TAG_VALUE_MAX, "\t\n", err);
         }
@@ -180,11 +183,11 @@ static int check_verified(const struct request *rq, struct err *err)
     int rc = 0;
 
     if (rq->count > REQUEST_MAX_FOUND || (rq->count && !rq->verified))
-        return bad(err, "too many files at once");
+        return reject_request(err, "too many files at once");
     for (uint32_t i = 0; i < rq->count && rc == 0; i++) {
         rc = check_name(rq->verified[i].path, rq->verified[i].path_len, NULL, 0, err);
         if (rc == 0 && rq->verified[i].size_bytes > INT64_MAX)
-            rc = bad(err, "an impossible size");
+            rc = reject_request(err, "an impossible size");
     }
     return rc;
 }
@@ -194,7 +197,7 @@ static int check_who(const char *who, struct err *err)
     size_t n = who ? strlen(who) : 0;
 
     if (!n || n > SPEAKER_NAME_MAX || !utf8_valid(who, n) || has_controls(who, ""))
-        return bad(err, "of nobody, or of a name that cannot be printed");
+        return reject_request(err, "of nobody, or of a name that cannot be printed");
     return 0;
 }
 
@@ -203,8 +206,10 @@ static int check_correction(const struct request_correction *c, struct err *err)
     size_t n = c->text ? strlen(c->text) : SIZE_MAX;
 
     if (!c->heard || n > REQUEST_CORRECTION_MAX || !utf8_valid(c->text, n))
-        return bad(err, "a correction that is too long, or no UTF-8");
-    return has_controls(c->text, "\t\n\r") ? bad(err, "a correction with control characters") : 0;
+        return reject_request(err, "a correction that is too long, or no UTF-8");
+    return has_controls(c->text, "\t\n\r")
+               ? reject_request(err, "a correction with control characters")
+               : 0;
 }
 
 static int check_corrections(const struct request *rq, struct err *err)
@@ -213,10 +218,10 @@ static int check_corrections(const struct request *rq, struct err *err)
     int rc = check_who(rq->made_by, err);
 
     if (rc == 0 && (rq->count > REQUEST_MAX_FOUND || (rq->count && !rq->corrections)))
-        rc = bad(err, "too many corrections at once");
+        rc = reject_request(err, "too many corrections at once");
     if (rc == 0 &&
         (n > REQUEST_MAX_PATH || !utf8_valid(rq->source, n) || has_controls(rq->source, "")))
-        rc = bad(err, "corrections from something that cannot be printed");
+        rc = reject_request(err, "corrections from something that cannot be printed");
     for (uint32_t i = 0; i < rq->count && rc == 0; i++)
         rc = check_correction(&rq->corrections[i], err);
     return rc;
@@ -227,13 +232,13 @@ static int check_erase(const struct request *rq, struct err *err)
     bool person = rq->speaker_name && rq->speaker_name[0];
 
     if (rq->count > REQUEST_MAX_FOUND || (rq->count && !rq->ids))
-        return bad(err, "too much to erase at once");
+        return reject_request(err, "too much to erase at once");
     if (person ? rq->count || rq->undo : !rq->count)
-        return bad(err, "recordings, a person or marks are erased, one of them");
+        return reject_request(err, "recordings, a person or marks are erased, one of them");
     return rq->made_by && rq->made_by[0] ? check_who(rq->made_by, err) : 0;
 }
 
-static int check(const struct request *rq, struct err *err)
+static int check_request(const struct request *rq, struct err *err)
 {
     int rc;
 
@@ -245,7 +250,7 @@ static int check(const struct request *rq, struct err *err)
     case REQUEST_ENQUEUE_SAME:
     case REQUEST_ENQUEUE_KNOWN:
         return rq->count > REQUEST_MAX_FOUND || (rq->count && !rq->place_ids)
-                   ? bad(err, "too many places at once")
+                   ? reject_request(err, "too many places at once")
                    : 0;
     case REQUEST_ENQUEUE_TROUBLE:
         return check_troubles(rq, err);
@@ -259,15 +264,15 @@ static int check(const struct request *rq, struct err *err)
     case REQUEST_RESUME:
     case REQUEST_PRIORITY:
         if (rq->priority < STORE_LOW || rq->priority > STORE_HIGH)
-            return bad(err, "an impossible priority");
+            return reject_request(err, "an impossible priority");
         if (rq->select_path && rq->select_path[0] != '/')
-            return bad(err, "a path that is not absolute");
-        return rq->select_job < 0 ? bad(err, "an impossible job") : 0;
+            return reject_request(err, "a path that is not absolute");
+        return rq->select_job < 0 ? reject_request(err, "an impossible job") : 0;
     case REQUEST_FORGET:
     case REQUEST_PIN:
         if (rq->select_path && rq->select_path[0] != '/')
-            return bad(err, "a path that is not absolute");
-        return rq->stage_id < 0 || rq->select_job ? bad(err, "an impossible stage") : 0;
+            return reject_request(err, "a path that is not absolute");
+        return rq->stage_id < 0 || rq->select_job ? reject_request(err, "an impossible stage") : 0;
     case REQUEST_NAME_SPEAKER:
         return check_speaker(rq, err);
     case REQUEST_DESCRIBE:
@@ -283,19 +288,19 @@ static int check(const struct request *rq, struct err *err)
     case REQUEST_ERASE:
         return check_erase(rq, err);
     }
-    return bad(err, "of a type that this version does not know");
+    return reject_request(err, "of a type that this version does not know");
 }
 
 int apply_ids_add(struct apply_ids *ids, int64_t id, struct err *err)
 {
-    if (!list_grow(&ids->list, &ids->cap, ids->count, sizeof(*ids->list)))
+    if (!list_grow(&ids->list, &ids->capacity, ids->count, sizeof(*ids->list)))
         return err_no_memory(err, "catalog");
     ids->list[ids->count++] = id;
     return 0;
 }
 
-static int describe(struct store *st, const struct request *rq, struct request_reply *ret,
-                    struct err *err)
+static int apply_descriptions(struct store *st, const struct request *rq, struct request_reply *ret,
+                              struct err *err)
 {
     int rc = 0;
 
@@ -317,7 +322,7 @@ static int name_speaker(struct store *st, const struct request *rq, struct err *
                           : naming_set(st, rq->speaker_id, rq->speaker_name, err);
 }
 
-static int apply(struct request_work *w, struct err *err)
+static int apply_request(struct request_work *w, struct err *err)
 {
     struct request_reply *ret = &w->reply;
     const struct request *rq = w->rq;
@@ -344,7 +349,7 @@ static int apply(struct request_work *w, struct err *err)
         ret->affected = rc == 0;
         return rc;
     case REQUEST_DESCRIBE:
-        return describe(st, rq, ret, err);
+        return apply_descriptions(st, rq, ret, err);
     case REQUEST_VERIFIED:
         return fixity_note(st, rq, ret, err);
     case REQUEST_CORRECT:
@@ -364,7 +369,7 @@ int request_begin(struct store *st, const struct request *rq, struct request_wor
                   struct err *err)
 {
     struct request_work *w;
-    int rc = check(rq, err);
+    int rc = check_request(rq, err);
 
     if (rc < 0)
         return rc;
@@ -384,13 +389,13 @@ int request_step(struct request_work *w, struct request_reply *ret, struct err *
 
     if (rc < 0)
         return rc;
-    rc = apply(w, err);
+    rc = apply_request(w, err);
     if (rc >= 0) {
-        int settled = reading_publish_due(w->st, err);
+        int published = reading_publish_due(w->st, err);
 
-        if (settled == 0)
-            settled = voices_settle(w->st, err);
-        rc = settled < 0 ? settled : rc;
+        if (published == 0)
+            published = voices_match(w->st, err);
+        rc = published < 0 ? published : rc;
     }
     rc = db_leave(w->st, rc, err);
     w->begun = true;
@@ -427,8 +432,8 @@ int request_apply(struct store *st, const struct request *rq, struct request_rep
 
 /* ---- files whose bytes were all read: what they are, and whether they are what they were */
 
-static int note(struct store *st, const struct request_verified *v, const char *now,
-                struct err *err)
+static int store_fixity(struct store *st, const struct request_verified *v, const char *now,
+                        struct err *err)
 {
     char *path = utf8_display(v->path, v->path_len);
     int rc;
@@ -457,7 +462,7 @@ int fixity_note(struct store *st, const struct request *rq, struct request_reply
 
     db_now(now);
     for (uint32_t i = 0; i < rq->count && rc == 0; i++)
-        rc = note(st, &rq->verified[i], now, err);
+        rc = store_fixity(st, &rq->verified[i], now, err);
     ret->affected += rc == 0 ? rq->count : 0;
     return rc;
 }
@@ -479,8 +484,8 @@ static int forget_below(struct store *st, const char *path, const char *kind, st
     return rc;
 }
 
-static int put(struct store *st, const struct request *rq, const char *path, int64_t job_id,
-               struct err *err)
+static int store_recipe(struct store *st, const struct request *rq, const char *path,
+                        int64_t job_id, struct err *err)
 {
     size_t len = strlen(path);
     char *shown = utf8_display(path, len);
@@ -510,7 +515,7 @@ int recipe_apply(struct store *st, const struct request *rq, int64_t job_id,
         if (rq->replaces)
             rc = forget_below(st, path, rq->stage.name, err);
         if (rc == 0 && rq->options)
-            rc = put(st, rq, path, job_id, err);
+            rc = store_recipe(st, rq, path, job_id, err);
         else if (rc == 0)
             rc = db_run(st, err, "DELETE FROM recipe WHERE path_raw = ?1 AND kind = ?2", "bt", path,
                         strlen(path), rq->stage.name);

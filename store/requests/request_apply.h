@@ -10,7 +10,7 @@
 
 struct apply_ids {
     int64_t *list; /* owned */
-    size_t count, cap, next;
+    size_t count, capacity, next;
 };
 int apply_ids_add(struct apply_ids *ids, int64_t id, struct err *err);
 

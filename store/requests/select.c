@@ -163,7 +163,7 @@ static int mark_job(struct store *st, const struct request *rq, const char *now,
     return 0;
 }
 
-static int find(struct request_work *w, const struct rule *rule, struct err *err)
+static int find_selected_tasks(struct request_work *w, const struct rule *rule, struct err *err)
 {
     const struct request *rq = w->rq;
     struct filter_path below;
@@ -203,7 +203,8 @@ static int count_recording(struct request_work *w, int64_t task_id, struct err *
     return rc < 0 ? rc : 0;
 }
 
-static int change(struct request_work *w, const struct rule *rule, int64_t task_id, struct err *err)
+static int change_selected_task(struct request_work *w, const struct rule *rule, int64_t task_id,
+                                struct err *err)
 {
     int rc = db_run(w->st, err, rule->change, "iti", task_id, w->now, w->rq->priority);
 
@@ -234,9 +235,9 @@ int select_apply(struct request_work *w, struct err *err)
         if (rc == 0)
             rc = mark_job(w->st, rq, w->now, err);
         if (rc == 0)
-            rc = find(w, rule, err);
+            rc = find_selected_tasks(w, rule, err);
     }
     for (size_t left = APPLY_PIECE; w->rows.next < w->rows.count && left && rc == 0; left--)
-        rc = change(w, rule, w->rows.list[w->rows.next++], err);
+        rc = change_selected_task(w, rule, w->rows.list[w->rows.next++], err);
     return rc < 0 ? rc : w->rows.next < w->rows.count;
 }

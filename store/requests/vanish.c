@@ -56,8 +56,8 @@ static bool unread_covers(const struct unread *u, const char *path, size_t len)
 
 /* Runs a query of (id, path_raw) for a root: ?1 the job, ?2 the root itself, ?3 and ?4 what is
  * below. */
-static int collect(struct store *st, const char *sql, int64_t job_id, const char *root,
-                   const struct unread *unread, struct apply_ids *ids, struct err *err)
+static int collect_ids_below(struct store *st, const char *sql, int64_t job_id, const char *root,
+                             const struct unread *unread, struct apply_ids *ids, struct err *err)
 {
     struct db_prefix below = {0};
     sqlite3_stmt *stmt = NULL;
@@ -148,16 +148,17 @@ int store_has_below(struct store *st, const char *path, size_t len, struct err *
     return rc;
 }
 
-static int find(struct request_work *w, struct err *err)
+static int find_vanished_places(struct request_work *w, struct err *err)
 {
     const struct request *rq = w->rq;
     struct unread unread = {0};
     int rc = unread_make(rq, &unread, err);
 
     for (uint32_t i = 0; i < rq->root_count && rc == 0; i++)
-        rc = collect(w->st, sql_gone, rq->job_id, rq->roots[i], &unread, &w->rows, err);
+        rc = collect_ids_below(w->st, sql_gone, rq->job_id, rq->roots[i], &unread, &w->rows, err);
     for (uint32_t i = 0; i < rq->root_count && rc == 0; i++)
-        rc = collect(w->st, sql_stale, rq->job_id, rq->roots[i], &unread, &w->troubles, err);
+        rc = collect_ids_below(w->st, sql_stale, rq->job_id, rq->roots[i], &unread, &w->troubles,
+                               err);
     free(unread.list);
     return rc;
 }
@@ -191,7 +192,7 @@ static int vanish_one(struct request_work *w, int64_t place_id, struct err *err)
     return rc < 0 ? rc : 0;
 }
 
-static int vanish(struct request_work *w, struct err *err)
+static int remove_vanished_piece(struct request_work *w, struct err *err)
 {
     size_t left = APPLY_PIECE;
     int rc = 0;
@@ -205,7 +206,7 @@ static int vanish(struct request_work *w, struct err *err)
 }
 
 /* An archive that could not be read to its end must not look unchanged to the next walk. */
-static int distrust(struct store *st, const struct request *rq, struct err *err)
+static int invalidate_unread_archives(struct store *st, const struct request *rq, struct err *err)
 {
     int rc = 0;
 
@@ -223,12 +224,12 @@ int enqueue_end(struct request_work *w, struct err *err)
 
     if (!w->begun) {
         db_now(w->now);
-        rc = find(w, err);
+        rc = find_vanished_places(w, err);
     }
     if (rc == 0)
-        rc = vanish(w, err);
+        rc = remove_vanished_piece(w, err);
     if (rc == 0)
-        rc = distrust(w->st, w->rq, err);
+        rc = invalidate_unread_archives(w->st, w->rq, err);
     else
         return rc;
     if (rc == 0)

@@ -14,14 +14,14 @@
 #include "store/results/found.h"
 #include "store/results/naming.h"
 
-#define SETTLES "(SELECT " DB_SETTLES " FROM stage s WHERE s.stage_id = task.stage_id)"
+#define FINALIZES "(SELECT " DB_FINALIZES " FROM stage s WHERE s.stage_id = task.stage_id)"
 
 int complete_read(struct store *st, int64_t task_id, struct complete_task *ret, struct err *err)
 {
     sqlite3_stmt *stmt = NULL;
     int rc = db_first(st, &stmt, err,
                       "SELECT t.media_id, t.shards_done, ifnull(t.shards_total, 0), t.state, "
-                      "t.waits, s." DB_SETTLES ", s." DB_TRANSCRIBES
+                      "t.waits, s." DB_FINALIZES ", s." DB_TRANSCRIBES
                       " FROM task t CROSS JOIN stage s ON s.stage_id = t.stage_id "
                       "WHERE t.task_id = ?1",
                       "i", task_id);
@@ -37,8 +37,8 @@ int complete_read(struct store *st, int64_t task_id, struct complete_task *ret, 
         .is_failed = strcmp(db_text(stmt, 3), "failed") == 0,
         .is_done = strcmp(db_text(stmt, 3), "done") == 0,
         .waits_source = strcmp(db_text(stmt, 4), "source") == 0,
-        .waits_settling = strcmp(db_text(stmt, 4), "settling") == 0,
-        .settles = sqlite3_column_int(stmt, 5),
+        .waits_finalizing = strcmp(db_text(stmt, 4), "settling") == 0,
+        .finalizes = sqlite3_column_int(stmt, 5),
         .transcribes = sqlite3_column_int(stmt, 6),
     };
     sqlite3_reset(stmt);
@@ -49,8 +49,8 @@ static bool may_end(const struct complete_task *t, int64_t done)
 {
     if (t->total == 0 || done < t->total)
         return false;
-    if (t->settles)
-        return (t->is_pending || t->is_failed) && !t->waits_source && !t->waits_settling;
+    if (t->finalizes)
+        return (t->is_pending || t->is_failed) && !t->waits_source && !t->waits_finalizing;
     return !t->is_done && !t->waits_source;
 }
 
@@ -76,46 +76,48 @@ static int count_done(struct store *st, int64_t task_id, int64_t media_id, struc
     return rc < 0 ? rc : choice_apply(st, media_id, err);
 }
 
-/* One that settles waits for that. more: shards beside those counted, of so much audio and with
+/* One that finalizes waits for that. more: shards beside those counted, of so much audio and with
  * this account. 1: it was so. */
-static int end(struct store *st, const struct complete_task *t, int64_t more, int64_t audio_ms,
-               const struct result_account *a, const char *now, struct err *err)
+static int end_complete_task(struct store *st, const struct complete_task *t, int64_t more,
+                             int64_t audio_ms, const struct result_account *a, const char *now,
+                             struct err *err)
 {
-    int rc =
-        db_run(st, err,
-               "UPDATE task SET shards_done = shards_done + ?2, "
-               "audio_done_ms = audio_done_ms + ?3, shards_total = ?4, state = ?5, "
-               "waits = ifnull(?6, waits), settled_at = ?7, "
-               "silent = ?8 AND missing_ms + ?11 = 0 "
-               "AND NOT EXISTS (SELECT 1 FROM segment g WHERE g.task_id = ?1), " ADD_ACCOUNT(
-                   "?9", "?10",
-                   "?11") ", "
-                          "retry_at = NULL, error_code = NULL, error = NULL WHERE task_id = ?1 AND "
-                          "(SELECT count(*) FROM shard h WHERE h.task_id = ?1 AND h.seq < ?4) = ?4",
-               "iiiitttiiii", t->task_id, more, audio_ms, t->total, t->settles ? "pending" : "done",
-               t->settles ? "settling" : NULL, t->settles ? NULL : now, (int64_t)t->transcribes,
-               a->speech_ms, a->dropped_ms, a->missing_ms);
+    int rc = db_run(
+        st, err,
+        "UPDATE task SET shards_done = shards_done + ?2, "
+        "audio_done_ms = audio_done_ms + ?3, shards_total = ?4, state = ?5, "
+        "waits = ifnull(?6, waits), settled_at = ?7, "
+        "silent = ?8 AND missing_ms + ?11 = 0 "
+        "AND NOT EXISTS (SELECT 1 FROM segment g WHERE g.task_id = ?1), " ADD_ACCOUNT(
+            "?9", "?10",
+            "?11") ", "
+                   "retry_at = NULL, error_code = NULL, error = NULL WHERE task_id = ?1 AND "
+                   "(SELECT count(*) FROM shard h WHERE h.task_id = ?1 AND h.seq < ?4) = ?4",
+        "iiiitttiiii", t->task_id, more, audio_ms, t->total, t->finalizes ? "pending" : "done",
+        t->finalizes ? "settling" : NULL, t->finalizes ? NULL : now, (int64_t)t->transcribes,
+        a->speech_ms, a->dropped_ms, a->missing_ms);
     bool ended = rc == 0 && sqlite3_changes(st->db) > 0;
 
-    if (ended && t->settles && (t->done == 0 || !t->is_pending))
+    if (ended && t->finalizes && (t->done == 0 || !t->is_pending))
         rc = choice_apply(st, t->media_id, err);
-    else if (ended && !t->settles)
+    else if (ended && !t->finalizes)
         rc = count_done(st, t->task_id, t->media_id, err);
     return rc == 0 && ended ? 1 : rc;
 }
 
 /* ended: as end() has it. */
-static int after(struct store *st, const struct complete_task *t, int ended, struct err *err)
+static int check_shares_after_end(struct store *st, const struct complete_task *t, int ended,
+                                  struct err *err)
 {
     if (ended < 0)
         return ended;
-    return ended == 1 && !t->settles ? 0 : share_check(st, t->task_id, err);
+    return ended == 1 && !t->finalizes ? 0 : share_check(st, t->task_id, err);
 }
 
 int complete_shard(struct store *st, const struct complete_task *t, int64_t audio_ms,
                    const struct result_account *a, const char *now, struct err *err)
 {
-    int rc = may_end(t, t->done + 1) ? end(st, t, 1, audio_ms, a, now, err) : 0;
+    int rc = may_end(t, t->done + 1) ? end_complete_task(st, t, 1, audio_ms, a, now, err) : 0;
     bool begins = rc == 0 && t->done == 0;
 
     if (rc == 0)
@@ -127,7 +129,7 @@ int complete_shard(struct store *st, const struct complete_task *t, int64_t audi
             "iiiiii", t->task_id, audio_ms, t->total, a->speech_ms, a->dropped_ms, a->missing_ms);
     if (rc == 0 && begins)
         rc = choice_apply(st, t->media_id, err);
-    return after(st, t, rc, err);
+    return check_shares_after_end(st, t, rc, err);
 }
 
 int complete_check(struct store *st, int64_t task_id, const char *now, struct err *err)
@@ -138,7 +140,8 @@ int complete_check(struct store *st, int64_t task_id, const char *now, struct er
 
     if (rc != 1)
         return rc;
-    return after(st, &t, may_end(&t, t.done) ? end(st, &t, 0, 0, &none, now, err) : 0, err);
+    return check_shares_after_end(
+        st, &t, may_end(&t, t.done) ? end_complete_task(st, &t, 0, 0, &none, now, err) : 0, err);
 }
 
 int complete_forget(struct store *st, int64_t task_id, uint32_t shards, struct naming_change *ret,
@@ -148,7 +151,7 @@ int complete_forget(struct store *st, int64_t task_id, uint32_t shards, struct n
     int64_t media_id;
     int rc = db_first(st, &stmt, err,
                       "SELECT media_id FROM task WHERE task_id = ?1 AND state = 'done' "
-                      "AND shards_done < ?2 AND " SETTLES,
+                      "AND shards_done < ?2 AND " FINALIZES,
                       "ii", task_id, (int64_t)shards);
 
     if (rc != 1)
@@ -194,7 +197,7 @@ static int drop_cancelled(struct store *st, int64_t task_id, struct err *err)
         rc = reading_due(st, t.media_id, err);
     if (rc >= 0)
         rc = reading_publish_due(st, err);
-    return rc < 0 ? rc : voices_settle(st, err);
+    return rc < 0 ? rc : voices_match(st, err);
 }
 
 int store_drop_cancelled(struct store *st, struct err *err)
@@ -214,7 +217,7 @@ int store_drop_cancelled(struct store *st, struct err *err)
     return rc;
 }
 
-static int check(const struct result_people *p, struct err *err)
+static int check_people(const struct result_people *p, struct err *err)
 {
     for (uint32_t i = 0; i < p->speaker_count; i++) {
         const struct result_speaker *s = &p->speakers[i];
@@ -232,15 +235,16 @@ static int check(const struct result_people *p, struct err *err)
     return 0;
 }
 
-struct settling {
+struct finalizing {
     int64_t task_id, media_id;
     bool wanted;
 };
 
-/* What was settled already, cancelled, forgotten, or has shards to do again is not wanted any more.
+/* What was finalized already, cancelled, forgotten, or has shards to do again is not wanted any
+ * more.
  */
-static int settling_of(struct store *st, int64_t task_id, bool cancelled_too, struct settling *ret,
-                       struct err *err)
+static int finalizing_of(struct store *st, int64_t task_id, bool cancelled_too,
+                         struct finalizing *ret, struct err *err)
 {
     sqlite3_stmt *stmt = NULL;
     int rc = db_first(st, &stmt, err,
@@ -251,13 +255,13 @@ static int settling_of(struct store *st, int64_t task_id, bool cancelled_too, st
 
     if (rc != 1)
         return rc;
-    *ret = (struct settling){task_id, sqlite3_column_int64(stmt, 0), sqlite3_column_int(stmt, 1)};
+    *ret = (struct finalizing){task_id, sqlite3_column_int64(stmt, 0), sqlite3_column_int(stmt, 1)};
     sqlite3_reset(stmt);
     return 0;
 }
 
 /* ids: of the rows that were made, in the same order. */
-static int put_speakers(struct store *st, const struct settling *of,
+static int put_speakers(struct store *st, const struct finalizing *of,
                         const struct result_people *people, int64_t *ids, struct err *err)
 {
     char label[32];
@@ -298,8 +302,8 @@ static int put_turns(struct store *st, int64_t task_id, const struct result_peop
 
 /* In place of speakers whose names were kept for these: they come before those of another
  * diarization, which counted meanwhile. */
-static int put_all(struct store *st, const struct settling *of, const struct result_people *people,
-                   int64_t *ids, struct err *err)
+static int put_all(struct store *st, const struct finalizing *of,
+                   const struct result_people *people, int64_t *ids, struct err *err)
 {
     struct naming *kept = NULL, *names = NULL;
     int rc = naming_of(st, of->task_id, &kept, err);
@@ -321,12 +325,13 @@ static int put_all(struct store *st, const struct settling *of, const struct res
     return rc;
 }
 
-static int settled(struct store *st, int64_t task_id, const struct result_people *people,
-                   bool cancelled_too, int64_t *ids, struct err *err)
+static int store_finalized_people(struct store *st, int64_t task_id,
+                                  const struct result_people *people, bool cancelled_too,
+                                  int64_t *ids, struct err *err)
 {
     char now[CLOCK_ISO_LEN];
-    struct settling of = {0};
-    int rc = settling_of(st, task_id, cancelled_too, &of, err);
+    struct finalizing of = {0};
+    int rc = finalizing_of(st, task_id, cancelled_too, &of, err);
 
     if (rc < 0 || !of.wanted)
         return rc;
@@ -345,14 +350,14 @@ static int settled(struct store *st, int64_t task_id, const struct result_people
         rc = choice_voices_changed(st, of.media_id, task_id, err);
     if (rc >= 0)
         rc = reading_publish_due(st, err);
-    return rc < 0 ? rc : voices_settle(st, err);
+    return rc < 0 ? rc : voices_match(st, err);
 }
 
-static int settle(struct store *st, int64_t task_id, const struct result_people *people,
-                  bool cancelled_too, struct err *err)
+static int finalize_recording(struct store *st, int64_t task_id, const struct result_people *people,
+                              bool cancelled_too, struct err *err)
 {
     int64_t *ids;
-    int rc = check(people, err);
+    int rc = check_people(people, err);
 
     if (rc < 0)
         return err_prefix(err, "task %lld", (long long)task_id);
@@ -361,19 +366,20 @@ static int settle(struct store *st, int64_t task_id, const struct result_people 
         return err_no_memory(err, "catalog");
     rc = db_enter(st, err);
     if (rc == 0)
-        rc = db_leave(st, settled(st, task_id, people, cancelled_too, ids, err), err);
+        rc =
+            db_leave(st, store_finalized_people(st, task_id, people, cancelled_too, ids, err), err);
     free(ids);
     return rc;
 }
 
-int store_settled(struct store *st, int64_t task_id, const struct result_people *people,
-                  struct err *err)
+int store_finalized(struct store *st, int64_t task_id, const struct result_people *people,
+                    struct err *err)
 {
-    return settle(st, task_id, people, false, err);
+    return finalize_recording(st, task_id, people, false, err);
 }
 
-int store_settled_there(struct store *st, int64_t task_id, const struct result_people *people,
-                        struct err *err)
+int store_finalized_there(struct store *st, int64_t task_id, const struct result_people *people,
+                          struct err *err)
 {
-    return settle(st, task_id, people, true, err);
+    return finalize_recording(st, task_id, people, true, err);
 }

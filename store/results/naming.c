@@ -218,7 +218,7 @@ static void take_turn(struct shared *s, struct side *own, struct side *other)
     }
 }
 
-static void share(struct shared *s)
+static void sum_shared_times(struct shared *s)
 {
     struct side *was = &s->was, *is = &s->is;
 
@@ -232,7 +232,7 @@ static void share(struct shared *s)
 
 /* Who of one side shares most, of times that lie `step` apart; nobody: side->speakers. Who speaks
  * only while another one does shares as much with both: of equals it is who speaks less besides. */
-static size_t most(const int64_t *ms, size_t step, const struct side *side)
+static size_t find_most_shared(const int64_t *ms, size_t step, const struct side *side)
 {
     size_t best = side->speakers;
 
@@ -245,16 +245,16 @@ static size_t most(const int64_t *ms, size_t step, const struct side *side)
     return best;
 }
 
-static int give(struct store *st, const struct naming *n, const struct shared *s,
-                const int64_t *ids, struct err *err)
+static int transfer_names(struct store *st, const struct naming *n, const struct shared *s,
+                          const int64_t *ids, struct err *err)
 {
     size_t is = s->is.speakers;
     int rc = 0;
 
     for (size_t i = 0; i < s->was.speakers && rc == 0; i++) {
-        size_t to = most(&s->ms[i * is], 1, &s->is);
+        size_t to = find_most_shared(&s->ms[i * is], 1, &s->is);
 
-        if (to == is || most(&s->ms[to], is, &s->was) != i)
+        if (to == is || find_most_shared(&s->ms[to], is, &s->was) != i)
             continue;
         if (n->names[i])
             rc = db_run(st, err,
@@ -297,8 +297,8 @@ int naming_give(struct store *st, const struct naming *n, const int64_t *ids,
         s->is.turns = sorted;
         s->is.count = turn_count;
         s->is.speakers = count;
-        share(s);
-        rc = give(st, n, s, ids, err);
+        sum_shared_times(s);
+        rc = transfer_names(st, n, s, ids, err);
     } else {
         rc = err_no_memory(err, "catalog");
     }
@@ -308,7 +308,8 @@ int naming_give(struct store *st, const struct naming *n, const int64_t *ids,
     return rc;
 }
 
-static int carry(struct store *st, const struct naming *n, int64_t task_id, struct err *err)
+static int carry_names_to_task(struct store *st, const struct naming *n, int64_t task_id,
+                               struct err *err)
 {
     struct naming *to = NULL;
     int rc = naming_make(st, task_id, true, &to, err);
@@ -339,7 +340,7 @@ int naming_after(struct store *st, struct naming_change *of, int rc, struct err 
     if (rc >= 0)
         rc = heard_diarization(st, of->media_id, &now, err);
     if (rc == 0 && now && now != of->task_id && of->names)
-        rc = carry(st, of->names, now, err);
+        rc = carry_names_to_task(st, of->names, now, err);
     naming_free(of->names);
     of->names = NULL;
     return rc;

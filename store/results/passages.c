@@ -26,7 +26,7 @@ struct part { /* a segment, or a piece of one that is too long */
     size_t len;
 };
 
-static int finish(struct joining *j, struct err *err)
+static int finish_passage(struct joining *j, struct err *err)
 {
     struct result_passage *list = j->list;
     size_t cap = j->cap ? j->cap * 2 : 64;
@@ -50,14 +50,14 @@ static int finish(struct joining *j, struct err *err)
     return 0;
 }
 
-static int join(struct joining *j, const struct part *p, struct err *err)
+static int join_part(struct joining *j, const struct part *p, struct err *err)
 {
     int rc = 0;
 
     if (j->text.failed || (j->text.len && (p->start_ms - j->end_ms > PAUSE_MS ||
                                            j->length + 1 + p->length > j->chars ||
                                            j->text.len + 1 + p->len > MAX_BYTES)))
-        rc = finish(j, err);
+        rc = finish_passage(j, err);
     if (rc < 0)
         return rc;
     if (!j->text.len) {
@@ -85,12 +85,12 @@ static int join_pieces(struct joining *j, struct part p, size_t left, struct err
         if (left > MAX_BYTES)
             for (p.len = MAX_BYTES; ((unsigned char)p.text[p.len] & 0xC0) == 0x80; p.len--)
                 ;
-        rc = join(j, &p, err);
+        rc = join_part(j, &p, err);
     }
     return rc;
 }
 
-static size_t characters(const char *s, size_t len)
+static size_t count_characters(const char *s, size_t len)
 {
     size_t n = 0;
 
@@ -100,7 +100,7 @@ static size_t characters(const char *s, size_t len)
 }
 
 /* A catalog may come from anybody: a result that was read has possible times, and UTF-8. */
-static int take(struct joining *j, const struct result_segment *s, struct err *err)
+static int read_segment_text(struct joining *j, const struct result_segment *s, struct err *err)
 {
     const char *text = s->text + strspn(s->text, " ");
     struct part p = {.start_ms = s->start_ms, .end_ms = s->end_ms, .text = text};
@@ -108,7 +108,7 @@ static int take(struct joining *j, const struct result_segment *s, struct err *e
 
     while (len && text[len - 1] == ' ')
         len--;
-    p.length = (int64_t)characters(text, len);
+    p.length = (int64_t)count_characters(text, len);
     return join_pieces(j, p, len, err);
 }
 
@@ -121,7 +121,7 @@ static int take_result(struct joining *j, sqlite3_stmt *stmt, struct err *err)
 
     for (uint32_t i = 0; i < r.count && rc == 0; i++)
         if (!r.segments[i].dropped)
-            rc = take(j, &r.segments[i], err);
+            rc = read_segment_text(j, &r.segments[i], err);
     fact_result_free(&r);
     return rc;
 }
@@ -163,7 +163,7 @@ int store_passages(struct store *st, int64_t task_id, uint32_t chars, struct res
         rc = db_rows_end(&rows);
     }
     if (rc == 0)
-        rc = finish(&j, err);
+        rc = finish_passage(&j, err);
     buf_free(&j.text);
     if (rc < 0) {
         store_passages_free(j.list, j.count);
@@ -184,22 +184,22 @@ void store_passages_free(struct result_passage *p, size_t n)
 /* ---- the text of a transcription without times of words, for one of the same recording that is
  * to have them and is the same otherwise */
 
-static void free_shard(struct result_told *t)
+static void free_shard(struct result_known_text *t)
 {
     struct fact_result r = {.segments = (struct result_segment *)t->segments,
                             .count = t->segment_count};
 
     fact_result_free(&r);
     free((char *)t->language);
-    *t = (struct result_told){0};
+    *t = (struct result_known_text){0};
 }
 
-void store_told_free(struct store_told *t)
+void store_known_text_free(struct store_known_text *t)
 {
     for (uint32_t i = 0; i < t->count; i++)
         free_shard(&t->shards[i]);
     free(t->shards);
-    *t = (struct store_told){0};
+    *t = (struct store_known_text){0};
 }
 
 /* Who asked for another language has not asked for this text. */
@@ -227,19 +227,20 @@ static const char sql_shards[] =
     "ifnull(dropped_ms, 0), ifnull(missing_ms, 0), result "
     "FROM shard WHERE task_id = ? AND seq BETWEEN ? AND ? ORDER BY seq";
 
-static int take_told(struct store_told *t, size_t *room, sqlite3_stmt *row, struct err *err)
+static int take_told(struct store_known_text *t, size_t *capacity, sqlite3_stmt *row,
+                     struct err *err)
 {
     const char *language = (const char *)sqlite3_column_text(row, 1);
     struct fact_result r;
     int rc;
 
-    if (!list_grow(&t->shards, room, t->count, sizeof(*t->shards)))
+    if (!list_grow(&t->shards, capacity, t->count, sizeof(*t->shards)))
         return err_no_memory(err, "catalog");
     rc =
         fact_result_get(sqlite3_column_blob(row, 6), (size_t)sqlite3_column_bytes(row, 6), &r, err);
     if (rc < 0)
         return rc;
-    t->shards[t->count++] = (struct result_told){
+    t->shards[t->count++] = (struct result_known_text){
         .seq = (uint32_t)sqlite3_column_int64(row, 0),
         .language = strdup(language ? language : ""),
         .language_prob = (float)sqlite3_column_double(row, 2),
@@ -251,23 +252,23 @@ static int take_told(struct store_told *t, size_t *room, sqlite3_stmt *row, stru
     return t->shards[t->count - 1].language ? 0 : err_no_memory(err, "catalog");
 }
 
-int store_told(struct store *st, int64_t task_id, const char *params, uint32_t first, uint32_t last,
-               struct store_told *ret, struct err *err)
+int store_known_text(struct store *st, int64_t task_id, const char *params, uint32_t first,
+                     uint32_t last, struct store_known_text *ret, struct err *err)
 {
     struct db_rows rows;
     int64_t source = 0;
-    size_t room = 0;
+    size_t capacity = 0;
     int rc;
 
-    *ret = (struct store_told){0};
+    *ret = (struct store_known_text){0};
     rc = find_source(st, task_id, params, &source, err);
     if (rc != 1)
         return rc;
     db_rows_open(&rows, st, err, sql_shards, "iii", source, (int64_t)first, (int64_t)last);
     while (db_rows_next(&rows))
-        rows.rc = take_told(ret, &room, rows.stmt, err);
+        rows.rc = take_told(ret, &capacity, rows.stmt, err);
     rc = db_rows_end(&rows);
     if (rc < 0)
-        store_told_free(ret);
+        store_known_text_free(ret);
     return rc;
 }

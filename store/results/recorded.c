@@ -14,7 +14,7 @@ static int days_of(int year, int month)
 }
 
 /* Exactly n digits at *p, which moves behind them; -1: they are not there. */
-static int digits(const char **p, int n)
+static int parse_digits(const char **p, int n)
 {
     int v = 0;
 
@@ -28,14 +28,14 @@ static int digits(const char **p, int n)
 }
 
 /* A month or a day: behind the separator that the text uses, '\0' none. */
-static int part(const char **p, char separator)
+static int parse_month_or_day(const char **p, char separator)
 {
     const char *at = *p;
     int v;
 
     if (separator && *at++ != separator)
         return -1;
-    v = digits(&at, 2);
+    v = parse_digits(&at, 2);
     if (v >= 0)
         *p = at;
     return v;
@@ -44,17 +44,17 @@ static int part(const char **p, char separator)
 bool recorded_date(const char *text, int last_year, char ret[RECORDED_LEN])
 {
     const char *p = text + strspn(text, " \t\r\n");
-    int year = digits(&p, 4), month = 0, day = 0;
+    int year = parse_digits(&p, 4), month = 0, day = 0;
     char separator = *p && strchr("-:/.", *p) ? *p : '\0';
 
     if (year < RECORDED_FIRST_YEAR || year > last_year)
         return false;
     if (separator || isdigit((unsigned char)*p)) {
-        month = part(&p, separator);
+        month = parse_month_or_day(&p, separator);
         if (month < 0 || month > 12)
             return false;
         if (separator ? *p == separator : isdigit((unsigned char)*p))
-            day = part(&p, separator);
+            day = parse_month_or_day(&p, separator);
         else if (!separator) /* "200305" may be anything */
             return false;
         if (day < 0 || (day > 0 && (month == 0 || day > days_of(year, month))))
@@ -73,7 +73,7 @@ bool recorded_date(const char *text, int last_year, char ret[RECORDED_LEN])
     return true;
 }
 
-static bool alike(const char *key, const char *name)
+static bool key_equals_name(const char *key, const char *name)
 {
     for (; *key && *name; key++, name++) {
         char c = (char)tolower((unsigned char)*key);
@@ -117,7 +117,7 @@ int recorded_rank(const char *source, const char *key)
 
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
         if ((known[i].source ? strcmp(known[i].source, source) == 0 : container) &&
-            alike(key, known[i].key))
+            key_equals_name(key, known[i].key))
             return (int)i + 1;
     return 0;
 }

@@ -116,7 +116,7 @@ static int texts_put_dropped(struct store *st, const struct store_shard_result *
 
 /* ---- Results */
 
-static int check(const struct store_shard_result *r, struct err *err)
+static int check_shard_result(const struct store_shard_result *r, struct err *err)
 {
     int rc;
 
@@ -165,8 +165,8 @@ static int put_new(struct store *st, const struct store_shard_result *r, const c
 }
 
 /* What is of a shard whose row was put. */
-static int put(struct store *st, const struct store_shard_result *r, const struct complete_task *t,
-               const char *now, struct err *err)
+static int store_shard_contents(struct store *st, const struct store_shard_result *r,
+                                const struct complete_task *t, const char *now, struct err *err)
 {
     int rc = texts_put_dropped(st, r, err);
 
@@ -197,15 +197,15 @@ static int shard_done(struct store *st, const struct store_shard_result *r, stru
     if (whole)
         t.total = r->shards;
     if (rc == 1)
-        rc = put(st, r, &t, now, err);
+        rc = store_shard_contents(st, r, &t, now, err);
     if (rc == 0 && r->shards && !whole)
         return task_total(st, r->task_id, r->shards, err);
-    return rc == 0 && whole ? voices_settle(st, err) : rc;
+    return rc == 0 && whole ? voices_match(st, err) : rc;
 }
 
 int store_shard_done(struct store *st, const struct store_shard_result *r, struct err *err)
 {
-    int rc = check(r, err);
+    int rc = check_shard_result(r, err);
 
     if (rc == 0)
         rc = db_enter(st, err);
@@ -273,7 +273,7 @@ static int task_total(struct store *st, int64_t task_id, uint32_t shards, struct
     }
     if (rc == 0)
         rc = reading_publish_due(st, err);
-    return rc == 0 ? voices_settle(st, err) : rc;
+    return rc == 0 ? voices_match(st, err) : rc;
 }
 
 int store_task_total(struct store *st, int64_t task_id, uint32_t shards, struct err *err)
@@ -321,7 +321,7 @@ static int task_heard(struct store *st, int64_t task_id, const struct store_hear
     bool apart, other, same = false;
     int64_t media_id;
     int rc = db_first(st, &stmt, err,
-                      "SELECT s." DB_TRANSCRIBES " OR s." DB_SETTLES ", ifnull(t.left_out, ''), "
+                      "SELECT s." DB_TRANSCRIBES " OR s." DB_FINALIZES ", ifnull(t.left_out, ''), "
                       "t.media_id FROM task t CROSS JOIN stage s ON s.stage_id = t.stage_id "
                       "WHERE t.task_id = ?1",
                       "i", task_id);

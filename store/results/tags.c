@@ -6,7 +6,8 @@
 
 #include "store/results/recorded.h"
 
-static int put(struct store *st, int64_t media_id, const struct result_tag *t, struct err *err)
+static int insert_tag(struct store *st, int64_t media_id, const struct result_tag *t,
+                      struct err *err)
 {
     bool chapter = strcmp(t->source, "chapter") == 0;
 
@@ -20,7 +21,7 @@ static int put(struct store *st, int64_t media_id, const struct result_tag *t, s
 }
 
 /* The title: what people said, else the container's, else its track's. */
-static int settle_title(struct store *st, int64_t media_id, struct err *err)
+static int choose_title(struct store *st, int64_t media_id, struct err *err)
 {
     return db_run(st, err,
                   "UPDATE media SET title = ifnull((SELECT substr(replace(value, char(10), ' '), "
@@ -39,7 +40,7 @@ struct told {
 
 static int year_of(const char *date) { return (int)strtol(date, NULL, 10); }
 
-static void hear(struct told *told, sqlite3_stmt *stmt, int this_year)
+static void read_date_tag(struct told *told, sqlite3_stmt *stmt, int this_year)
 {
     const char *source = db_text(stmt, 0), *key = db_text(stmt, 1);
     int rank = recorded_rank(source, key);
@@ -54,7 +55,7 @@ static void hear(struct told *told, sqlite3_stmt *stmt, int this_year)
     snprintf(told->from, sizeof(told->from), "%s:%s", source, key);
 }
 
-static int settle_date(struct store *st, int64_t media_id, struct err *err)
+static int choose_date(struct store *st, int64_t media_id, struct err *err)
 {
     struct told told = {0};
     sqlite3_stmt *stmt = NULL;
@@ -68,7 +69,7 @@ static int settle_date(struct store *st, int64_t media_id, struct err *err)
     db_now(now);
     this_year = year_of(now);
     for (; rc == 1; rc = db_next(st, stmt, err))
-        hear(&told, stmt, this_year);
+        read_date_tag(&told, stmt, this_year);
     if (rc < 0)
         return rc;
     return db_run(st, err,
@@ -77,11 +78,11 @@ static int settle_date(struct store *st, int64_t media_id, struct err *err)
                   "itt", media_id, told.rank ? told.on : NULL, told.rank ? told.from : NULL);
 }
 
-static int settle(struct store *st, int64_t media_id, struct err *err)
+static int choose_title_and_date(struct store *st, int64_t media_id, struct err *err)
 {
-    int rc = settle_title(st, media_id, err);
+    int rc = choose_title(st, media_id, err);
 
-    return rc < 0 ? rc : settle_date(st, media_id, err);
+    return rc < 0 ? rc : choose_date(st, media_id, err);
 }
 
 int tags_found(struct store *st, int64_t media_id, const struct result_tag *tags, uint32_t count,
@@ -92,8 +93,8 @@ int tags_found(struct store *st, int64_t media_id, const struct result_tag *tags
 
     for (uint32_t i = 0; i < count && rc == 0; i++)
         if (strcmp(tags[i].source, "csv") != 0) /* which people alone say */
-            rc = put(st, media_id, &tags[i], err);
-    return rc < 0 ? rc : settle(st, media_id, err);
+            rc = insert_tag(st, media_id, &tags[i], err);
+    return rc < 0 ? rc : choose_title_and_date(st, media_id, err);
 }
 
 int tags_describe(struct store *st, int64_t media_id, const struct store_said *said, uint32_t count,
@@ -112,9 +113,9 @@ int tags_describe(struct store *st, int64_t media_id, const struct store_said *s
                     "it", media_id, said[i].key);
     for (uint32_t i = 0; i < count && rc == 0; i++)
         if (said[i].value[0])
-            rc = put(
+            rc = insert_tag(
                 st, media_id,
                 &(struct result_tag){.source = "csv", .key = said[i].key, .value = said[i].value},
                 err);
-    return rc < 0 ? rc : settle(st, media_id, err);
+    return rc < 0 ? rc : choose_title_and_date(st, media_id, err);
 }

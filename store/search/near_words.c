@@ -48,7 +48,7 @@ struct looking {
     struct err *err;
 };
 
-static void add(struct looking *x, const char *word, int64_t segments)
+static void add_near_word(struct looking *x, const char *word, int64_t segments)
 {
     struct near_words *r = x->ret;
     const size_t len = strlen(word);
@@ -80,7 +80,7 @@ static void add(struct looking *x, const char *word, int64_t segments)
 
 /* ------------------------------------------------------------------------------------- looking */
 
-static int count(struct looking *x, const char *word)
+static int add_word_by_count(struct looking *x, const char *word)
 {
     static const char sql[] = "SELECT doc FROM temp.said_word WHERE term = ?1";
     sqlite3_stmt *row;
@@ -88,12 +88,12 @@ static int count(struct looking *x, const char *word)
 
     if (rc != 1)
         return rc;
-    add(x, word, sqlite3_column_int64(row, 0));
+    add_near_word(x, word, sqlite3_column_int64(row, 0));
     sqlite3_reset(row);
     return 0;
 }
 
-static int try(struct looking *x, const char *word)
+static int try_spelling(struct looking *x, const char *word)
 {
     bool said = false;
     int rc;
@@ -101,7 +101,7 @@ static int try(struct looking *x, const char *word)
     if (++x->tried > TRIED_MOST)
         return 0;
     rc = widen_is_said(x->st, word, &said, x->err);
-    return rc == 0 && said ? count(x, word) : rc;
+    return rc == 0 && said ? add_word_by_count(x, word) : rc;
 }
 
 /* One slip at this letter: it was put in, swapped with the next one, taken for another, or one
@@ -114,29 +114,29 @@ static int try_at(struct looking *x, size_t at)
 
     memcpy(s, x->word, at);
     memcpy(s + at, x->word + at + 1, n - at);
-    rc = try(x, s);
+    rc = try_spelling(x, s);
     memcpy(s, x->word, n + 1);
     if (rc == 0 && at + 1 < n && s[at] != s[at + 1]) {
         s[at] = x->word[at + 1];
         s[at + 1] = x->word[at];
-        rc = try(x, s);
+        rc = try_spelling(x, s);
     }
     memcpy(s, x->word, n + 1);
     for (const char *c = LETTERS; *c && rc == 0; c++) {
         s[at] = *c;
         if (*c != x->word[at])
-            rc = try(x, s);
+            rc = try_spelling(x, s);
     }
     memcpy(s + at + 1, x->word + at, n - at + 1);
     for (const char *c = LETTERS; *c && rc == 0; c++) {
         s[at] = *c;
-        rc = try(x, s);
+        rc = try_spelling(x, s);
     }
     return rc;
 }
 
 /* Those that begin with the first `half` bytes. */
-static int scan(struct looking *x, size_t half)
+static int scan_words_by_prefix(struct looking *x, size_t half)
 {
     static const char sql[] = "SELECT term, doc FROM temp.said_word WHERE term >= ?1 AND term < ?2 "
                               "LIMIT ?3";
@@ -150,11 +150,11 @@ static int scan(struct looking *x, size_t half)
     db_rows_again(&rows, x->st, x->err, db_cached(x->st, sql, x->err), "tti", low, high,
                   (int64_t)SCANNED_MOST);
     while (db_rows_next(&rows))
-        add(x, db_text(rows.stmt, 0), sqlite3_column_int64(rows.stmt, 1));
+        add_near_word(x, db_text(rows.stmt, 0), sqlite3_column_int64(rows.stmt, 1));
     return db_rows_end(&rows);
 }
 
-static int look(struct looking *x)
+static int find_near_spellings(struct looking *x)
 {
     size_t half = x->len / 2 > 2 ? (x->len + 1) / 2 : 2;
     int rc = 0;
@@ -164,7 +164,7 @@ static int look(struct looking *x)
     if (strspn(x->word, LETTERS) == x->len)
         for (size_t at = 0; at < half && rc == 0; at++)
             rc = try_at(x, at);
-    return rc == 0 ? scan(x, half) : rc;
+    return rc == 0 ? scan_words_by_prefix(x, half) : rc;
 }
 
 /* ----------------------------------------------------------------------------------- the query */
@@ -184,7 +184,7 @@ static int near_node(struct store *st, struct index_words *index, const struct q
         return rc;
     x.word = word;
     x.len = strlen(word);
-    rc = look(&x);
+    rc = find_near_spellings(&x);
     if (rc == 0 && ret->count > 0)
         memcpy(ret->typed, word, sizeof(word));
     return rc;

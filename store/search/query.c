@@ -44,10 +44,10 @@ struct parser {
 
 /* ------------------------------------------------------------------------------------ mistakes */
 
-static int fault(struct parser *p, size_t at, const char *fmt, ...)
+static int report_syntax_error(struct parser *p, size_t at, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-static int fault(struct parser *p, size_t at, const char *fmt, ...)
+static int report_syntax_error(struct parser *p, size_t at, const char *fmt, ...)
 {
     size_t character = 1;
     char why[300];
@@ -70,27 +70,32 @@ static int nothing_here(struct parser *p)
     enum sign here = p->token.sign, before = p->before.sign;
 
     if (is_operator(before) && here == NOT)
-        return fault(p, p->before.at,
-                     "%s and NOT do not stand together; NOT alone leaves out, as in 'market NOT "
-                     "fish'",
-                     sign_names[before]);
+        return report_syntax_error(
+            p, p->before.at,
+            "%s and NOT do not stand together; NOT alone leaves out, as in 'market NOT "
+            "fish'",
+            sign_names[before]);
     if (is_operator(before))
-        return fault(p, p->before.at, "behind %s there is no word", sign_names[before]);
+        return report_syntax_error(p, p->before.at, "behind %s there is no word",
+                                   sign_names[before]);
     if (before == OPEN && here == END)
-        return fault(p, p->before.at, "this parenthesis is not closed");
+        return report_syntax_error(p, p->before.at, "this parenthesis is not closed");
     if (before == OPEN && here == CLOSE)
-        return fault(p, p->before.at, "there is no word in these parentheses");
+        return report_syntax_error(p, p->before.at, "there is no word in these parentheses");
     if (here == CLOSE)
-        return fault(p, p->token.at, "no parenthesis is open that this one could close");
+        return report_syntax_error(p, p->token.at,
+                                   "no parenthesis is open that this one could close");
     if (here == NOT)
-        return fault(p, p->token.at,
-                     "before NOT there is no word; it takes from what is found, as in 'market NOT "
-                     "fish'");
+        return report_syntax_error(
+            p, p->token.at,
+            "before NOT there is no word; it takes from what is found, as in 'market NOT "
+            "fish'");
     if (is_operator(here))
-        return fault(p, p->token.at, "before %s there is no word", sign_names[here]);
-    return fault(p, p->token.at,
-                 "there is no word in it; type words, \"a phrase\" or the beginning of a word with "
-                 "a star, like market*");
+        return report_syntax_error(p, p->token.at, "before %s there is no word", sign_names[here]);
+    return report_syntax_error(
+        p, p->token.at,
+        "there is no word in it; type words, \"a phrase\" or the beginning of a word with "
+        "a star, like market*");
 }
 
 /* -------------------------------------------------------------------------------------- signs */
@@ -127,7 +132,7 @@ static int count_words(struct parser *p, struct token *t)
     if (n < 0)
         return n;
     if (n == 0)
-        return fault(p, t->at, "there is no word in it: no letter and no digit");
+        return report_syntax_error(p, t->at, "there is no word in it: no letter and no digit");
     t->words = (uint32_t)n;
     return 0;
 }
@@ -141,14 +146,15 @@ static int take_quoted(struct parser *p, struct token *t)
     for (; p->text[i] && (p->text[i] != '"' || p->text[i + 1] == '"'); i++)
         i += p->text[i] == '"';
     if (!p->text[i])
-        return fault(p, t->at, "this quotation mark is not closed");
+        return report_syntax_error(p, t->at, "this quotation mark is not closed");
     t->from = t->at + 1;
     t->len = i - t->from;
     star = memchr(p->text + t->from, '*', t->len);
     if (star)
-        return fault(p, (size_t)(star - p->text),
-                     "a star within quotation marks means nothing; behind them it finds what "
-                     "begins so, as in '\"market squ\"*'");
+        return report_syntax_error(
+            p, (size_t)(star - p->text),
+            "a star within quotation marks means nothing; behind them it finds what "
+            "begins so, as in '\"market squ\"*'");
     t->quoted = true;
     t->prefix = p->text[i + 1] == '*';
     p->pos = i + 1 + t->prefix;
@@ -174,21 +180,23 @@ static int take_word(struct parser *p, struct token *t)
             return 0;
         }
     if (p->text[end] == '(')
-        return fault(p, end,
-                     "a parenthesis stands right behind a word; leave a blank between them, or put "
-                     "both into quotation marks");
+        return report_syntax_error(
+            p, end,
+            "a parenthesis stands right behind a word; leave a blank between them, or put "
+            "both into quotation marks");
     star = memchr(p->text + t->at, '*', t->len);
     t->prefix = star && star + 1 == p->text + end;
     if (star && (!t->prefix || t->len == 1))
-        return fault(p, (size_t)(star - p->text),
-                     "a star stands behind the beginning of a word, as in 'market*', and nowhere "
-                     "else");
+        return report_syntax_error(
+            p, (size_t)(star - p->text),
+            "a star stands behind the beginning of a word, as in 'market*', and nowhere "
+            "else");
     t->len -= t->prefix;
     p->q->exact |= t->prefix;
     return count_words(p, t);
 }
 
-static int next(struct parser *p)
+static int read_next_token(struct parser *p)
 {
     struct token t = {.sign = WORDS};
     char c;
@@ -218,7 +226,7 @@ static int add_node(struct parser *p, struct query_node node, size_t *ret)
 {
     struct query *q = p->q;
 
-    if (!list_grow(&q->nodes, &q->room, q->count, sizeof(*q->nodes)))
+    if (!list_grow(&q->nodes, &q->capacity, q->count, sizeof(*q->nodes)))
         return err_no_memory(p->err, NULL);
     node.first = node.last = node.next = QUERY_NO_NODE;
     q->nodes[q->count] = node;
@@ -226,7 +234,7 @@ static int add_node(struct parser *p, struct query_node node, size_t *ret)
     return 0;
 }
 
-static void append(struct query *q, size_t parent, size_t child)
+static void append_child_node(struct query *q, size_t parent, size_t child)
 {
     struct query_node *n = &q->nodes[parent];
 
@@ -238,7 +246,7 @@ static void append(struct query *q, size_t parent, size_t child)
 }
 
 /* `*left` of that kind takes one more; each kind is the same whether its left is one or many. */
-static int join(struct parser *p, enum query_kind kind, size_t *left, size_t right)
+static int join_nodes(struct parser *p, enum query_kind kind, size_t *left, size_t right)
 {
     size_t both = 0;
     int rc;
@@ -247,16 +255,16 @@ static int join(struct parser *p, enum query_kind kind, size_t *left, size_t rig
         rc = add_node(p, (struct query_node){.kind = kind}, &both);
         if (rc != 0)
             return rc;
-        append(p->q, both, *left);
+        append_child_node(p->q, both, *left);
         *left = both;
     }
-    append(p->q, *left, right);
+    append_child_node(p->q, *left, right);
     return 0;
 }
 
 static int any(struct parser *p, size_t *ret);
 
-static int words(struct parser *p, size_t *ret)
+static int parse_words(struct parser *p, size_t *ret)
 {
     const struct token *t = &p->token;
     int rc = add_node(p,
@@ -268,11 +276,11 @@ static int words(struct parser *p, size_t *ret)
                                           .alone = t->words == 1 && !t->quoted && !t->prefix},
                       ret);
 
-    return rc != 0 ? rc : next(p);
+    return rc != 0 ? rc : read_next_token(p);
 }
 
 /* Behind the comma, to what follows the number. */
-static int distance(struct parser *p, uint32_t *ret)
+static int parse_near_distance(struct parser *p, uint32_t *ret)
 {
     size_t at = p->pos;
     uint32_t n = 0;
@@ -283,79 +291,82 @@ static int distance(struct parser *p, uint32_t *ret)
     while (p->text[p->pos] >= '0' && p->text[p->pos] <= '9' && n <= QUERY_NEAR_MOST)
         n = n * 10 + (uint32_t)(p->text[p->pos++] - '0');
     if (p->pos == at || n > QUERY_NEAR_MOST || !ends_word(p, p->pos))
-        return fault(p, at,
-                     "here NEAR wants how many words may lie between, 0 to %d, as in "
-                     "'NEAR(market square, 5)'",
-                     QUERY_NEAR_MOST);
+        return report_syntax_error(p, at,
+                                   "here NEAR wants how many words may lie between, 0 to %d, as in "
+                                   "'NEAR(market square, 5)'",
+                                   QUERY_NEAR_MOST);
     *ret = n;
-    return next(p);
+    return read_next_token(p);
 }
 
-static int near(struct parser *p, size_t *ret)
+static int parse_near(struct parser *p, size_t *ret)
 {
     size_t at = p->token.at, open, child = 0, self = 0;
     uint32_t between = QUERY_NEAR;
-    int rc = next(p);
+    int rc = read_next_token(p);
 
     if (rc == 0 && p->token.sign != OPEN)
-        return fault(p, at,
-                     "NEAR wants its words in parentheses, as in 'NEAR(market square, 5)'; the "
-                     "word itself is found by 'near'");
+        return report_syntax_error(
+            p, at,
+            "NEAR wants its words in parentheses, as in 'NEAR(market square, 5)'; the "
+            "word itself is found by 'near'");
     open = p->token.at;
     p->in_near = true;
     if (rc == 0)
-        rc = next(p);
+        rc = read_next_token(p);
     if (rc == 0)
         rc = add_node(p, (struct query_node){.kind = QUERY_NEAR_BY}, &self);
-    while (rc == 0 && p->token.sign == WORDS && (rc = words(p, &child)) == 0)
-        append(p->q, self, child);
+    while (rc == 0 && p->token.sign == WORDS && (rc = parse_words(p, &child)) == 0)
+        append_child_node(p->q, self, child);
     if (rc != 0)
         return rc;
     if (p->q->nodes[self].first == QUERY_NO_NODE &&
         (p->token.sign == CLOSE || p->token.sign == COMMA))
-        return fault(p, at, "there is no word in this NEAR");
-    if (p->token.sign == COMMA && (rc = distance(p, &between)) != 0)
+        return report_syntax_error(p, at, "there is no word in this NEAR");
+    if (p->token.sign == COMMA && (rc = parse_near_distance(p, &between)) != 0)
         return rc;
     if (p->token.sign == END)
-        return fault(p, open, "this parenthesis is not closed");
+        return report_syntax_error(p, open, "this parenthesis is not closed");
     if (p->token.sign != CLOSE)
-        return fault(p, p->token.at,
-                     "in NEAR there are words and phrases, and at its end a number, as in "
-                     "'NEAR(market square, 5)'");
+        return report_syntax_error(
+            p, p->token.at,
+            "in NEAR there are words and phrases, and at its end a number, as in "
+            "'NEAR(market square, 5)'");
     p->q->nodes[self].distance = between;
     p->in_near = false;
     *ret = self;
-    return next(p);
+    return read_next_token(p);
 }
 
-static int group(struct parser *p, size_t *ret)
+static int parse_parentheses(struct parser *p, size_t *ret)
 {
     size_t open = p->token.at;
     int rc;
 
     if (p->depth == QUERY_DEPTH)
-        return fault(p, open, "more than %d parentheses lie in one another", QUERY_DEPTH);
+        return report_syntax_error(p, open, "more than %d parentheses lie in one another",
+                                   QUERY_DEPTH);
     p->depth++;
-    rc = next(p);
+    rc = read_next_token(p);
     if (rc == 0)
         rc = any(p, ret);
     if (rc != 0)
         return rc;
     if (p->token.sign != CLOSE)
-        return fault(p, open, "this parenthesis is not closed");
+        return report_syntax_error(p, open, "this parenthesis is not closed");
     p->depth--;
-    return next(p);
+    return read_next_token(p);
 }
 
-static int thing(struct parser *p, size_t *ret)
+static int parse_operand(struct parser *p, size_t *ret)
 {
     switch (p->token.sign) {
     case WORDS:
-        return words(p, ret);
+        return parse_words(p, ret);
     case OPEN:
-        return group(p, ret);
+        return parse_parentheses(p, ret);
     case NEAR:
-        return near(p, ret);
+        return parse_near(p, ret);
     default:
         return nothing_here(p);
     }
@@ -363,36 +374,45 @@ static int thing(struct parser *p, size_t *ret)
 
 static bool begins_thing(enum sign s) { return s == WORDS || s == OPEN || s == NEAR; }
 
-static int all(struct parser *p, size_t *ret)
+static int parse_and_chain(struct parser *p, size_t *ret)
 {
     size_t right;
-    int rc = thing(p, ret);
+    int rc = parse_operand(p, ret);
 
-    while (rc == 0 && begins_thing(p->token.sign) && (rc = thing(p, &right)) == 0)
-        rc = join(p, QUERY_AND, ret, right);
+    while (rc == 0 && begins_thing(p->token.sign) && (rc = parse_operand(p, &right)) == 0)
+        rc = join_nodes(p, QUERY_AND, ret, right);
     return rc;
 }
 
 /* sub {sign sub} */
-static int list(struct parser *p, enum sign sign, enum query_kind kind,
-                int (*sub)(struct parser *p, size_t *ret), size_t *ret)
+static int parse_operator_chain(struct parser *p, enum sign sign, enum query_kind kind,
+                                int (*sub)(struct parser *p, size_t *ret), size_t *ret)
 {
     size_t right;
     int rc = sub(p, ret);
 
     while (rc == 0 && p->token.sign == sign) {
-        rc = next(p);
+        rc = read_next_token(p);
         if (rc == 0)
             rc = sub(p, &right);
         if (rc == 0)
-            rc = join(p, kind, ret, right);
+            rc = join_nodes(p, kind, ret, right);
     }
     return rc;
 }
 
-static int less(struct parser *p, size_t *ret) { return list(p, NOT, QUERY_NOT, all, ret); }
-static int both(struct parser *p, size_t *ret) { return list(p, AND, QUERY_AND, less, ret); }
-static int any(struct parser *p, size_t *ret) { return list(p, OR, QUERY_OR, both, ret); }
+static int less(struct parser *p, size_t *ret)
+{
+    return parse_operator_chain(p, NOT, QUERY_NOT, parse_and_chain, ret);
+}
+static int both(struct parser *p, size_t *ret)
+{
+    return parse_operator_chain(p, AND, QUERY_AND, less, ret);
+}
+static int any(struct parser *p, size_t *ret)
+{
+    return parse_operator_chain(p, OR, QUERY_OR, both, ret);
+}
 
 /* ---------------------------------------------------------------------------------- the whole */
 
@@ -412,17 +432,17 @@ static size_t ill_formed(const char *s, size_t len)
     return i;
 }
 
-static int parse(struct parser *p)
+static int parse_query(struct parser *p)
 {
     size_t len = strlen(p->text), bad = ill_formed(p->text, len);
     int rc;
 
     if (len > QUERY_BYTES)
-        return fault(p, QUERY_BYTES, "a search has at most %d bytes, this one has more",
-                     QUERY_BYTES);
+        return report_syntax_error(p, QUERY_BYTES,
+                                   "a search has at most %d bytes, this one has more", QUERY_BYTES);
     if (bad < len)
-        return fault(p, bad, "this is no text in UTF-8");
-    rc = next(p);
+        return report_syntax_error(p, bad, "this is no text in UTF-8");
+    rc = read_next_token(p);
     if (rc == 0)
         rc = any(p, &p->q->root);
     if (rc == 0 && p->token.sign != END)
@@ -447,7 +467,7 @@ int query_parse(const char *text, const struct query_words *words_in, struct que
     for (char *c = p.q->text; (c = strchr(c, FULL_TEXT_FORM));)
         *c = ' '; /* what is typed says nothing of the kind */
     p.text = p.q->text;
-    rc = parse(&p);
+    rc = parse_query(&p);
     if (rc != 0) {
         query_free(p.q);
         return rc;
@@ -568,7 +588,7 @@ static void put_node(const struct query *q, size_t node, struct buf *out)
     }
 }
 
-static int done(struct buf *out, char **ret, struct err *err)
+static int return_expression(struct buf *out, char **ret, struct err *err)
 {
     if (!buf_cstr(out)) {
         buf_free(out);
@@ -603,7 +623,7 @@ static void put_chosen(struct walk *w, size_t node, bool wanted)
     buf_put(&w->out, ")", 1);
 }
 
-static void walk(struct walk *w, size_t node)
+static void choose_match_nodes(struct walk *w, size_t node)
 {
     const struct query_node *n = &w->q->nodes[node];
 
@@ -613,7 +633,7 @@ static void walk(struct walk *w, size_t node)
     }
     for (size_t c = n->first; c != QUERY_NO_NODE; c = w->q->nodes[c].next)
         if (n->kind == QUERY_AND || c == n->first)
-            walk(w, c);
+            choose_match_nodes(w, c);
         else
             put_chosen(w, c, false);
 }
@@ -622,12 +642,12 @@ static int put_terms(const struct query *q, size_t chosen, char **ret, struct er
 {
     struct walk w = {.q = q, .chosen = chosen};
 
-    walk(&w, q->root);
+    choose_match_nodes(&w, q->root);
     if (w.out.len == 0 && !w.out.failed) {
         *ret = NULL;
         return 0;
     }
-    return done(&w.out, ret, err);
+    return return_expression(&w.out, ret, err);
 }
 
 int query_match(const struct query *q, char **ret, struct err *err)
@@ -635,7 +655,7 @@ int query_match(const struct query *q, char **ret, struct err *err)
     struct buf out = BUF_INIT;
 
     put_node(q, q->root, &out);
-    return done(&out, ret, err);
+    return return_expression(&out, ret, err);
 }
 
 int query_match_term(const struct query *q, size_t term, char **ret, struct err *err)
@@ -657,7 +677,7 @@ size_t query_terms(const struct query *q)
 {
     struct walk w = {.q = q, .chosen = NO_TERM};
 
-    walk(&w, q->root);
+    choose_match_nodes(&w, q->root);
     return w.terms;
 }
 

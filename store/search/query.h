@@ -41,7 +41,7 @@ struct query_node {
 struct query {
     char *text; /* owned */
     struct query_node *nodes;
-    size_t count, room, root;
+    size_t count, capacity, root;
     struct buf forms;
     bool exact, operators;
 };

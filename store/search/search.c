@@ -166,8 +166,8 @@ static int count_row(const Fts5ExtensionApi *api, Fts5Context *fts, void *arg)
 
 /* The weight of a single phrase changes no order, and to count its rows takes as long as to find
  * them. */
-static int weigh(struct ranking *r, const Fts5ExtensionApi *api, Fts5Context *fts,
-                 sqlite3_int64 rows)
+static int compute_phrase_weights(struct ranking *r, const Fts5ExtensionApi *api, Fts5Context *fts,
+                                  sqlite3_int64 rows)
 {
     int rc = SQLITE_OK;
 
@@ -185,7 +185,7 @@ static int weigh(struct ranking *r, const Fts5ExtensionApi *api, Fts5Context *ft
     return rc;
 }
 
-static int know(struct ranking *r, const Fts5ExtensionApi *api, Fts5Context *fts)
+static int load_ranking_statistics(struct ranking *r, const Fts5ExtensionApi *api, Fts5Context *fts)
 {
     sqlite3_int64 rows = 0, words = 0;
     int rc;
@@ -201,13 +201,13 @@ static int know(struct ranking *r, const Fts5ExtensionApi *api, Fts5Context *fts
     if (rc == SQLITE_OK)
         rc = api->xColumnTotalSize(fts, -1, &words);
     r->average = (double)words / (double)rows;
-    return rc == SQLITE_OK ? weigh(r, api, fts, rows) : rc;
+    return rc == SQLITE_OK ? compute_phrase_weights(r, api, fts, rows) : rc;
 }
 
 /* How often the row has each phrase. */
 static int count_phrases(struct ranking *r, const Fts5ExtensionApi *api, Fts5Context *fts)
 {
-    int n = 0, rc = know(r, api, fts), phrase, column, at;
+    int n = 0, rc = load_ranking_statistics(r, api, fts), phrase, column, at;
 
     if (rc != SQLITE_OK)
         return rc;
@@ -221,7 +221,7 @@ static int count_phrases(struct ranking *r, const Fts5ExtensionApi *api, Fts5Con
     return rc;
 }
 
-static double score(const struct ranking *r, double length)
+static double compute_bm25_score(const struct ranking *r, double length)
 {
     double sum = 0;
 
@@ -232,17 +232,17 @@ static double score(const struct ranking *r, double length)
 }
 
 /* If the segment had no words but these. */
-static double most(const struct ranking *r)
+static double compute_score_bound(const struct ranking *r)
 {
     double length = 0;
 
     for (int i = 0; i < r->phrases; i++)
         length = fmax(length, r->often[i]);
-    return score(r, length) * (1 + ROUNDING);
+    return compute_bm25_score(r, length) * (1 + ROUNDING);
 }
 
-static void hopeful(const Fts5ExtensionApi *api, Fts5Context *fts, sqlite3_context *context, int n,
-                    sqlite3_value **values)
+static void filter_by_score_bound(const Fts5ExtensionApi *api, Fts5Context *fts,
+                                  sqlite3_context *context, int n, sqlite3_value **values)
 {
     struct ranking *r = n == 1 ? sqlite3_value_pointer(values[0], POINTER) : NULL;
     int rc = SQLITE_OK;
@@ -252,11 +252,12 @@ static void hopeful(const Fts5ExtensionApi *api, Fts5Context *fts, sqlite3_conte
     if (!r || rc != SQLITE_OK)
         sqlite3_result_error_code(context, r ? rc : SQLITE_MISUSE);
     else
-        sqlite3_result_int(context, r->count < r->wanted || most(r) >= ranking_least(r));
+        sqlite3_result_int(context,
+                           r->count < r->wanted || compute_score_bound(r) >= ranking_least(r));
 }
 
-static void among(const Fts5ExtensionApi *api, Fts5Context *fts, sqlite3_context *context, int n,
-                  sqlite3_value **values)
+static void filter_by_score(const Fts5ExtensionApi *api, Fts5Context *fts, sqlite3_context *context,
+                            int n, sqlite3_value **values)
 {
     struct ranking *r = n == 2 ? sqlite3_value_pointer(values[0], POINTER) : NULL;
     int length = 0, rc = r ? count_phrases(r, api, fts) : SQLITE_MISUSE;
@@ -267,7 +268,7 @@ static void among(const Fts5ExtensionApi *api, Fts5Context *fts, sqlite3_context
         sqlite3_result_error_code(context, rc);
         return;
     }
-    r->score = score(r, length);
+    r->score = compute_bm25_score(r, length);
     sqlite3_result_int(context, r->score >= ranking_least(r));
 }
 
@@ -278,9 +279,9 @@ static int ranking_functions(struct store *st, struct err *err)
 
     if (rc != 0 || st->ranks)
         return rc;
-    made = api->xCreateFunction(api, RANKING_HOPEFUL, NULL, hopeful, NULL);
+    made = api->xCreateFunction(api, RANKING_HOPEFUL, NULL, filter_by_score_bound, NULL);
     if (made == SQLITE_OK)
-        made = api->xCreateFunction(api, RANKING_AMONG, NULL, among, NULL);
+        made = api->xCreateFunction(api, RANKING_AMONG, NULL, filter_by_score, NULL);
     if (made != SQLITE_OK)
         return db_error_of(made, 0, sqlite3_errstr(made), "full-text search", err);
     st->ranks = true;
@@ -303,7 +304,7 @@ struct ranked_hit {
 };
 struct ranked { /* zero: nothing to free */
     struct ranked_hit *hits;
-    size_t count, room;
+    size_t count, capacity;
     struct buf texts;
 };
 
@@ -377,9 +378,10 @@ static void put_query(const struct read_search *search, struct filter_path *path
     buf_printf(sql, " AND " RANKING_AMONG "(f.segment_fts, ?4, g.segment_id)");
 }
 
-static int add(struct ranked *r, double score, const void *text, size_t len, struct err *err)
+static int append_ranked_hit(struct ranked *r, double score, const void *text, size_t len,
+                             struct err *err)
 {
-    if (!list_grow(&r->hits, &r->room, r->count, sizeof(*r->hits)))
+    if (!list_grow(&r->hits, &r->capacity, r->count, sizeof(*r->hits)))
         return err_no_memory(err, "catalog");
     r->hits[r->count++] = (struct ranked_hit){score, r->texts.len, len};
     buf_put(&r->texts, text, len);
@@ -405,15 +407,16 @@ static void keep_best(struct ranked *r, double least)
 }
 
 /* Of each row, until too many are equal. */
-static void choose(struct db_rows *rows, struct ranking *ranking, struct ranked *r, bool *all)
+static void collect_best_hits(struct db_rows *rows, struct ranking *ranking, struct ranked *r,
+                              bool *all)
 {
     size_t full = ranking->wanted * 2 + 1024;
 
     while (!*all && db_rows_next(rows)) {
         const void *text = sqlite3_column_text(rows->stmt, 0);
 
-        rows->rc = text ? add(r, ranking->score, text, (size_t)sqlite3_column_bytes(rows->stmt, 0),
-                              rows->err)
+        rows->rc = text ? append_ranked_hit(r, ranking->score, text,
+                                            (size_t)sqlite3_column_bytes(rows->stmt, 0), rows->err)
                         : err_no_memory(rows->err, "catalog");
         ranking_add(ranking, ranking->score);
         if (r->count < full)
@@ -425,9 +428,10 @@ static void choose(struct db_rows *rows, struct ranking *ranking, struct ranked 
     keep_best(r, ranking_least(ranking));
 }
 
-static int find(struct store *st, const struct read_search *search, const char *expression,
-                struct filter_path *path, bool narrow, struct ranking *ranking, struct ranked *ret,
-                bool *all, struct err *err)
+static int query_ranked_hits(struct store *st, const struct read_search *search,
+                             const char *expression, struct filter_path *path, bool narrow,
+                             struct ranking *ranking, struct ranked *ret, bool *all,
+                             struct err *err)
 {
     struct buf sql = BUF_INIT;
     struct db_rows rows;
@@ -439,7 +443,7 @@ static int find(struct store *st, const struct read_search *search, const char *
     buf_free(&sql);
     conditions_bind(search, path, &rows);
     ranking_bind(&rows, 4, ranking);
-    choose(&rows, ranking, ret, all);
+    collect_best_hits(&rows, ranking, ret, all);
     rc = db_rows_end(&rows);
     if (*all)
         ranked_free(ret);
@@ -464,7 +468,7 @@ static int ranked_find(struct store *st, const struct read_search *search, const
     if (rc == 0)
         rc = ranking_make((size_t)(search->offset + search->limit), &ranking, err);
     if (rc == 0)
-        rc = find(st, search, expression, path, narrow, &ranking, ret, all, err);
+        rc = query_ranked_hits(st, search, expression, path, narrow, &ranking, ret, all, err);
     ranking_free(&ranking);
     return rc;
 }

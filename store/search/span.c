@@ -136,19 +136,19 @@ struct merging {
     const struct marks *was;
     size_t taken; /* of it */
     struct mark *list;
-    size_t count, room;
+    size_t count, capacity;
 };
 
-static int put(struct merging *g, struct mark mark, struct err *err)
+static int append_mark(struct merging *g, struct mark mark, struct err *err)
 {
-    if (g->count == g->room) {
-        size_t room = g->room + g->room / 2 + 256;
-        struct mark *list = realloc(g->list, room * sizeof(*list));
+    if (g->count == g->capacity) {
+        size_t capacity = g->capacity + g->capacity / 2 + 256;
+        struct mark *list = realloc(g->list, capacity * sizeof(*list));
 
         if (!list)
             return err_no_memory(err, "catalog");
         g->list = list;
-        g->room = room;
+        g->capacity = capacity;
     }
     g->list[g->count++] = mark;
     return 0;
@@ -160,17 +160,17 @@ static int put_before(struct merging *g, int64_t segment_id, struct err *err)
     int rc = 0;
 
     while (rc == 0 && g->taken < g->was->count && g->was->list[g->taken].segment_id < segment_id)
-        rc = put(g, g->was->list[g->taken++], err);
+        rc = append_mark(g, g->was->list[g->taken++], err);
     return rc;
 }
 
-static int merge(struct merging *g, struct mark mark, struct err *err)
+static int merge_mark(struct merging *g, struct mark mark, struct err *err)
 {
     int rc = put_before(g, mark.segment_id, err);
 
     if (rc == 0 && g->taken < g->was->count && g->was->list[g->taken].segment_id == mark.segment_id)
         mark.has |= g->was->list[g->taken++].has;
-    return rc == 0 ? put(g, mark, err) : rc;
+    return rc == 0 ? append_mark(g, mark, err) : rc;
 }
 
 int marks_add(struct store *st, struct marks *m, const char *match, unsigned bit, struct err *err)
@@ -184,8 +184,8 @@ int marks_add(struct store *st, struct marks *m, const char *match, unsigned bit
                  "SELECT rowid FROM segment_fts WHERE segment_fts MATCH ?1 ORDER BY rowid", "t",
                  match);
     for (; db_rows_next(&rows); n++)
-        rows.rc =
-            merge(&g, (struct mark){sqlite3_column_int64(rows.stmt, 0), (uint32_t)1 << bit}, err);
+        rows.rc = merge_mark(
+            &g, (struct mark){sqlite3_column_int64(rows.stmt, 0), (uint32_t)1 << bit}, err);
     rc = db_rows_end(&rows);
     if (rc == 0)
         rc = put_before(&g, INT64_MAX, err);

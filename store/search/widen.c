@@ -45,7 +45,7 @@ static int on_word(void *arg, int flags, const char *word, int n, int from, int 
     return SQLITE_OK;
 }
 
-static int count(void *arg, const char *s, size_t n, struct err *err)
+static int count_index_words(void *arg, const char *s, size_t n, struct err *err)
 {
     struct index_words *w = arg;
     int words = 0, rc;
@@ -57,7 +57,7 @@ static int count(void *arg, const char *s, size_t n, struct err *err)
 
 struct one {
     char *to;
-    size_t room;
+    size_t capacity;
     int words;
 };
 
@@ -67,17 +67,17 @@ static int on_one(void *arg, int flags, const char *word, int n, int from, int t
 
     (void)flags, (void)from, (void)to;
     o->to[0] = 0;
-    if (o->words++ == 0 && n > 0 && (size_t)n < o->room) {
+    if (o->words++ == 0 && n > 0 && (size_t)n < o->capacity) {
         memcpy(o->to, word, (size_t)n);
         o->to[n] = 0;
     }
     return SQLITE_OK;
 }
 
-int index_words_one(struct index_words *w, const char *s, size_t n, char *ret, size_t room,
+int index_words_one(struct index_words *w, const char *s, size_t n, char *ret, size_t capacity,
                     struct err *err)
 {
-    struct one o = {ret, room, 0};
+    struct one o = {ret, capacity, 0};
     int rc;
 
     ret[0] = 0;
@@ -85,7 +85,10 @@ int index_words_one(struct index_words *w, const char *s, size_t n, char *ret, s
     return rc == SQLITE_OK ? 0 : db_error_of(rc, 0, sqlite3_errstr(rc), "full-text search", err);
 }
 
-struct query_words index_words_of(struct index_words *w) { return (struct query_words){count, w}; }
+struct query_words index_words_of(struct index_words *w)
+{
+    return (struct query_words){count_index_words, w};
+}
 
 /* ---- a query's words in their other forms, as far as somebody said them */
 
@@ -112,7 +115,7 @@ int widen_is_said(struct store *st, const char *word, bool *ret, struct err *err
     return rc < 0 ? rc : 0;
 }
 
-static int find(void *arg, const char *s, size_t n, struct buf *ret, struct err *err)
+static int find_said_forms(void *arg, const char *s, size_t n, struct buf *ret, struct err *err)
 {
     struct widening *w = arg;
     struct word_forms forms;
@@ -139,7 +142,7 @@ static int find(void *arg, const char *s, size_t n, struct buf *ret, struct err 
 int widen(struct store *st, struct query *q, struct err *err)
 {
     struct widening w = {.st = st, .left = LOOKED_UP_MOST};
-    const struct query_forms forms = {find, &w};
+    const struct query_forms forms = {find_said_forms, &w};
     int rc = index_words_open(st, &w.index, err);
 
     if (rc == 0)

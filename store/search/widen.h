@@ -17,7 +17,7 @@ struct index_words { /* zero: nothing to close */
 int index_words_open(struct store *st, struct index_words *ret, struct err *err);
 void index_words_close(struct index_words *w);
 /* The word that a text of one word is in the index; "" where it is none, or has no room. */
-int index_words_one(struct index_words *w, const char *s, size_t n, char *ret, size_t room,
+int index_words_one(struct index_words *w, const char *s, size_t n, char *ret, size_t capacity,
                     struct err *err);
 /* For the parser of queries; valid while w is open and stays where it is. */
 struct query_words index_words_of(struct index_words *w);

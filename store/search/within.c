@@ -45,27 +45,27 @@ struct within { /* owned, but for the first ones */
     size_t said_count, said_room;
     uint64_t looked_up; /* segments, one by one */
     struct stretch *found;
-    size_t count, room;
+    size_t count, capacity;
     int64_t *ids; /* of the segments of what was found */
     size_t id_count, id_room;
 };
 
 /* Room for one more of an array's elements; NULL: none. */
-static void *grow(void *list, size_t count, size_t *room, size_t size)
+static void *grow_array(void *list, size_t count, size_t *capacity, size_t size)
 {
-    size_t more = *room + *room / 2 + 64;
-    void *ret = count < *room ? list : realloc(list, more * size);
+    size_t more = *capacity + *capacity / 2 + 64;
+    void *ret = count < *capacity ? list : realloc(list, more * size);
 
-    if (ret && count >= *room)
-        *room = more;
+    if (ret && count >= *capacity)
+        *capacity = more;
     return ret;
 }
-#define GROW(list, count, room, err)                                \
-    do {                                                            \
-        void *grown_ = grow(list, count, &(room), sizeof(*(list))); \
-        if (!grown_)                                                \
-            return err_no_memory(err, "catalog");                   \
-        (list) = grown_;                                            \
+#define GROW(list, count, capacity, err)                                      \
+    do {                                                                      \
+        void *grown_ = grow_array(list, count, &(capacity), sizeof(*(list))); \
+        if (!grown_)                                                          \
+            return err_no_memory(err, "catalog");                             \
+        (list) = grown_;                                                      \
     } while (0)
 
 static void within_free(struct within *w)
@@ -98,7 +98,7 @@ static int mark_terms(struct within *w, const struct query *q, struct err *err)
     return rc;
 }
 
-static size_t rarest(const struct within *w)
+static size_t find_rarest_term(const struct within *w)
 {
     size_t k = 0;
 
@@ -140,7 +140,7 @@ static void sort_tasks(struct within *w)
 static int find_tasks(struct within *w, struct err *err)
 {
     static const char sql[] = "SELECT task_id FROM segment WHERE segment_id = ?";
-    uint32_t bit = (uint32_t)1 << rarest(w);
+    uint32_t bit = (uint32_t)1 << find_rarest_term(w);
     int rc = 0;
 
     for (size_t i = 0; i < w->marks.count && rc == 0; i++) {
@@ -280,7 +280,7 @@ static int read_each(struct within *w, const struct db_rows *one, struct err *er
 }
 
 /* All segments in a row, of which those count that have something. */
-static int scan(struct within *w, struct err *err)
+static int scan_segment_range(struct within *w, struct err *err)
 {
     const struct mark *list = w->marks.list, *end = list + w->marks.count;
     struct db_rows rows;
@@ -317,7 +317,7 @@ static int read_said(struct within *w, bool few, struct err *err)
     int rc;
 
     if (!few && is_dense(&w->marks)) {
-        rc = scan(w, err);
+        rc = scan_segment_range(w, err);
     } else {
         open_segments(w, "g.segment_id = ?1", &one, err);
         rc = few ? read_tasks(w, &one, err) : read_each(w, &one, err);
@@ -329,11 +329,11 @@ static int read_said(struct within *w, bool few, struct err *err)
 }
 
 /* Where to look first. */
-static int gather(struct within *w, bool *few, struct err *err)
+static int choose_tasks_to_scan(struct within *w, bool *few, struct err *err)
 {
     int rc = 0;
 
-    *few = w->marks.of[rarest(w)] <= FEW;
+    *few = w->marks.of[find_rarest_term(w)] <= FEW;
     if (*few)
         rc = find_tasks(w, err);
     else if (w->search->path)
@@ -344,7 +344,7 @@ static int gather(struct within *w, bool *few, struct err *err)
 /* --------------------------------------------------------------------------------- what is near */
 
 /* Of two in their order. A catalog may hold any numbers. */
-static uint64_t apart(const struct said *from, const struct said *to)
+static uint64_t compute_distance_ms(const struct said *from, const struct said *to)
 {
     return (uint64_t)to->start_ms - (uint64_t)from->start_ms;
 }
@@ -353,8 +353,8 @@ static uint64_t apart(const struct said *from, const struct said *to)
 static int add_stretch(struct within *w, const size_t *last, size_t from, size_t to,
                        struct err *err)
 {
-    struct stretch s = {w->said[from].task_id, w->count, apart(&w->said[from], &w->said[to]),
-                        w->id_count, 0};
+    struct stretch s = {w->said[from].task_id, w->count,
+                        compute_distance_ms(&w->said[from], &w->said[to]), w->id_count, 0};
 
     for (size_t at = from; at <= to; at++) {
         bool shown = false;
@@ -367,12 +367,12 @@ static int add_stretch(struct within *w, const size_t *last, size_t from, size_t
         w->ids[w->id_count++] = w->said[at].segment_id;
         s.n++;
     }
-    GROW(w->found, w->count, w->room, err);
+    GROW(w->found, w->count, w->capacity, err);
     w->found[w->count++] = s;
     return 0;
 }
 
-static size_t least(const size_t *list, size_t n)
+static size_t find_minimum(const size_t *list, size_t n)
 {
     size_t ret = SIZE_MAX;
 
@@ -384,7 +384,7 @@ static size_t least(const size_t *list, size_t n)
 
 /* Where the window's beginning has moved on, no shorter one lies within it, and with that beginning
  * none will be shorter. */
-static int slide(struct within *w, size_t begin, size_t end, struct err *err)
+static int slide_window(struct within *w, size_t begin, size_t end, struct err *err)
 {
     size_t last[WITHIN_TERMS], left_out = 0, begun = 0; /* one more than where */
     uint32_t seen = 0, all = ((uint32_t)1 << w->terms) - 1;
@@ -400,11 +400,12 @@ static int slide(struct within *w, size_t begin, size_t end, struct err *err)
         if (w->said[i].has >> LEFT_OUT & 1)
             left_out = i + 1;
         seen |= w->said[i].has;
-        from = least(last, w->terms);
+        from = find_minimum(last, w->terms);
         if ((seen & all) != all || from + 1 == begun)
             continue;
         begun = from + 1;
-        if (left_out <= from && apart(&w->said[from], &w->said[i]) <= (uint64_t)w->within_ms)
+        if (left_out <= from &&
+            compute_distance_ms(&w->said[from], &w->said[i]) <= (uint64_t)w->within_ms)
             rc = add_stretch(w, last, from, i, err);
     }
     return rc;
@@ -419,7 +420,7 @@ static int slide_all(struct within *w, struct err *err)
     for (size_t at = 0; at < w->said_count && rc == 0; at = end) {
         for (end = at; end < w->said_count && w->said[end].task_id == w->said[at].task_id;)
             end++;
-        rc = slide(w, at, end, err);
+        rc = slide_window(w, at, end, err);
     }
     return rc;
 }
@@ -428,7 +429,7 @@ static int slide_all(struct within *w, struct err *err)
  */
 
 /* One segment before several that begin together. */
-static int nearer(const struct stretch *x, const struct stretch *y)
+static int compare_nearness(const struct stretch *x, const struct stretch *y)
 {
     if (x->apart_ms != y->apart_ms)
         return x->apart_ms < y->apart_ms ? -1 : 1;
@@ -438,7 +439,7 @@ static int nearer(const struct stretch *x, const struct stretch *y)
 static int by_nearness(const void *a, const void *b)
 {
     const struct stretch *x = a, *y = b;
-    int order = nearer(x, y);
+    int order = compare_nearness(x, y);
 
     return order ? order : (x->number > y->number) - (x->number < y->number);
 }
@@ -464,7 +465,7 @@ static uint64_t wanted_of(const struct read_search *s)
 
 /* What is nearer than all that are wanted, and what is as near as the last of them: names decide
  * between these. A path that leaves some out is looked at with the names. */
-static void cut(struct within *w)
+static void drop_beyond_limit(struct within *w)
 {
     const struct read_search *s = w->search;
     uint64_t wanted = wanted_of(s);
@@ -472,7 +473,7 @@ static void cut(struct within *w)
     if (s->by_time || s->path || wanted == 0 || wanted >= w->count)
         return;
     sort_found(w, by_nearness);
-    while (wanted < w->count && nearer(&w->found[wanted], &w->found[wanted - 1]) == 0)
+    while (wanted < w->count && compare_nearness(&w->found[wanted], &w->found[wanted - 1]) == 0)
         wanted++;
     w->count = wanted;
     sort_found(w, by_number_of);
@@ -513,7 +514,7 @@ static size_t first_of(const struct within *w, int64_t task_id)
 }
 
 /* Numbers what was found by the names of recordings; what the path leaves out is left out. */
-static int number(struct within *w, struct err *err)
+static int number_found_stretches(struct within *w, struct err *err)
 {
     struct buf json = BUF_INIT;
     struct db_rows rows;
@@ -581,7 +582,7 @@ static int walk_names(struct within *w, bool whole, bool *done, struct err *err)
         rows.rc = read_task(w, &one, sqlite3_column_int64(rows.stmt, 0), whole, err);
         sort_said(w);
         if (rows.rc == 0)
-            rows.rc = slide(w, 0, w->said_count, err);
+            rows.rc = slide_window(w, 0, w->said_count, err);
     }
     rc = db_rows_end(&rows);
     db_rows_end(&one);
@@ -615,8 +616,8 @@ static int find_first(struct within *w, bool few, bool *done, struct err *err)
 /* ------------------------------------------------------------------------------------- the whole
  */
 
-static int give(struct within *w, const struct query *q, read_span_fn fn, void *arg,
-                struct err *err)
+static int emit_found_spans(struct within *w, const struct query *q, read_span_fn fn, void *arg,
+                            struct err *err)
 {
     const struct read_search *s = w->search;
     struct db_rows texts = {0};
@@ -641,23 +642,23 @@ static int find_all(struct within *w, bool few, struct err *err)
     if (rc == 0)
         rc = slide_all(w, err);
     if (rc == 0)
-        cut(w);
-    return rc == 0 ? number(w, err) : rc;
+        drop_beyond_limit(w);
+    return rc == 0 ? number_found_stretches(w, err) : rc;
 }
 
-static int look(struct within *w, const struct query *q, read_span_fn fn, void *arg,
-                struct err *err)
+static int run_within_search(struct within *w, const struct query *q, read_span_fn fn, void *arg,
+                             struct err *err)
 {
     bool few = false, done = false;
     int rc = filter_path_make(w->search->path, &w->path, err);
 
     if (rc == 0)
-        rc = gather(w, &few, err);
+        rc = choose_tasks_to_scan(w, &few, err);
     if (rc == 0)
         rc = find_first(w, few, &done, err);
     if (rc == 0 && !done)
         rc = find_all(w, few, err);
-    return rc == 0 ? give(w, q, fn, arg, err) : rc;
+    return rc == 0 ? emit_found_spans(w, q, fn, arg, err) : rc;
 }
 
 static int check_terms(const struct query *q, struct err *err)
@@ -694,8 +695,8 @@ int read_within(struct store *st, const struct read_search *search, int64_t with
         w.terms = query_terms(q);
         rc = mark_terms(&w, q, err);
     }
-    if (rc == 0 && w.marks.of[rarest(&w)] > 0)
-        rc = look(&w, q, fn, arg, err);
+    if (rc == 0 && w.marks.of[find_rarest_term(&w)] > 0)
+        rc = run_within_search(&w, q, fn, arg, err);
     within_free(&w);
     store_let_go(st, held);
     query_free(q);

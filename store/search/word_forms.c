@@ -205,7 +205,7 @@ static void give_wholes(const struct giving *g, const char *word)
 }
 
 /* Where the ending begins, of a word that has at least `before` letters in front; 0: it has not. */
-static size_t ends(const char *word, const char *ending, size_t before)
+static size_t find_ending(const char *word, const char *ending, size_t before)
 {
     const size_t n = strlen(word), e = strlen(ending);
 
@@ -218,7 +218,7 @@ static void give_endings(const struct giving *g, const char *word)
         const char *ways[] = {endings[i].british, endings[i].american};
 
         for (int way = 0; way < 2; way++) {
-            const size_t at = ends(word, ways[way], 3);
+            const size_t at = find_ending(word, ways[way], 3);
 
             if (at > 0)
                 give_swapped(g, word, at, ways[!way], "");
@@ -226,7 +226,7 @@ static void give_endings(const struct giving *g, const char *word)
     }
 }
 
-static unsigned syllables(const char *word, size_t n)
+static unsigned count_syllables(const char *word, size_t n)
 {
     unsigned count = 0;
     bool in = false;
@@ -243,9 +243,9 @@ static unsigned syllables(const char *word, size_t n)
 static void give_doubled(const struct giving *g, const char *word)
 {
     for (size_t i = 0; i < sizeof(doubled) / sizeof(doubled[0]); i++) {
-        const size_t at = ends(word, doubled[i], 4);
+        const size_t at = find_ending(word, doubled[i], 4);
 
-        if (at == 0 || word[at - 1] != 'l' || syllables(word, at) < 2)
+        if (at == 0 || word[at - 1] != 'l' || count_syllables(word, at) < 2)
             continue;
         if (word[at - 2] == 'l')
             give_swapped(g, word, at - 1, doubled[i], "");
@@ -308,7 +308,7 @@ struct made {
 };
 
 /* The first n letters, and behind them the last one once more if `twice`, and the ending. */
-static void make(struct made *m, const char *word, size_t n, bool twice, const char *ending)
+static void append_form(struct made *m, const char *word, size_t n, bool twice, const char *ending)
 {
     char *to = m->list[m->count];
     int len = snprintf(to, SPELLING_BYTES, "%.*s%.*s%s", (int)n, word, (int)twice, word + n - twice,
@@ -329,7 +329,7 @@ static unsigned vowel_groups(const char *word, size_t n)
 
 /* Does its last letter double before -ed and -ing? Never, always (stop), or in some (travel). */
 enum doubling { NEVER, ALWAYS, PERHAPS };
-static enum doubling doubles(const char *word, size_t n)
+static enum doubling find_doubling(const char *word, size_t n)
 {
     if (is_vowel(word[n - 1]) || strchr("hwxy", word[n - 1]) || !is_vowel(word[n - 2]) ||
         is_vowel(word[n - 3]))
@@ -344,7 +344,7 @@ static bool ends_in(const char *word, size_t n, const char *ending)
     return n >= e && memcmp(word + n - e, ending, e) == 0;
 }
 
-static bool hisses(const char *word, size_t n)
+static bool ends_in_sibilant(const char *word, size_t n)
 {
     static const char *const all[] = {"s", "x", "z", "ch", "sh", "o"};
 
@@ -355,28 +355,28 @@ static bool hisses(const char *word, size_t n)
 }
 
 /* word: at least three letters. */
-static void inflect(const char *word, struct made *m)
+static void inflect_word(const char *word, struct made *m)
 {
     const size_t n = strlen(word);
     const bool y = word[n - 1] == 'y' && !is_vowel(word[n - 2]);
-    const enum doubling d = doubles(word, n);
+    const enum doubling d = find_doubling(word, n);
 
     m->count = 0;
-    if (hisses(word, n))
-        make(m, word, n, false, "es");
+    if (ends_in_sibilant(word, n))
+        append_form(m, word, n, false, "es");
     if (y)
-        make(m, word, n - 1, false, "ies");
-    else if (!hisses(word, n) || word[n - 1] == 'o')
-        make(m, word, n, false, "s");
+        append_form(m, word, n - 1, false, "ies");
+    else if (!ends_in_sibilant(word, n) || word[n - 1] == 'o')
+        append_form(m, word, n, false, "s");
     if (y)
-        make(m, word, n - 1, false, "ied");
+        append_form(m, word, n - 1, false, "ied");
     else if (d != ALWAYS && !(ends_in(word, n, "ee") && vowel_groups(word, n) == 1)) /* see, seed */
-        make(m, word, n, false, word[n - 1] == 'e' ? "d" : "ed");
+        append_form(m, word, n, false, word[n - 1] == 'e' ? "d" : "ed");
     if (d != ALWAYS)
-        make(m, word, n - (word[n - 1] == 'e' && word[n - 2] != 'e'), false, "ing");
+        append_form(m, word, n - (word[n - 1] == 'e' && word[n - 2] != 'e'), false, "ing");
     if (d != NEVER) {
-        make(m, word, n, true, "ed");
-        make(m, word, n, true, "ing");
+        append_form(m, word, n, true, "ed");
+        append_form(m, word, n, true, "ing");
     }
 }
 
@@ -399,7 +399,7 @@ static bool base_of(const char *word, const struct ending *e, char base[SPELLING
     if (strlen(base) < 3 || vowel_groups(base, strlen(base)) == 0 || IS_COMMON(base) ||
         (e->ending[0] == 'e' && ends_in(word, n, "ied") && base[strlen(base) - 1] == 'i'))
         return false;
-    inflect(base, &forms);
+    inflect_word(base, &forms);
     for (size_t i = 0; i < forms.count; i++)
         if (strcmp(forms.list[i], word) == 0)
             return true;
@@ -407,7 +407,8 @@ static bool base_of(const char *word, const struct ending *e, char base[SPELLING
 }
 
 /* The words that this one may be a form of. Returns how many. */
-static size_t bases(const char *word, void (*give)(void *arg, const char *base), void *arg)
+static size_t find_base_forms(const char *word, void (*give)(void *arg, const char *base),
+                              void *arg)
 {
     static const struct ending table[] = {
         {"s", "", false},    {"es", "", false},   {"ies", "y", false}, {"ed", "", false},
@@ -436,7 +437,7 @@ struct gathering {
     struct word_forms *forms;
 };
 
-static void gather(void *arg, const char *form)
+static void add_unique_form(void *arg, const char *form)
 {
     struct gathering *g = arg;
     struct word_forms *f = g->forms;
@@ -452,18 +453,18 @@ static void gather(void *arg, const char *form)
 /* What is a form already has a plural and no more: buildings, canvases. */
 static void gather_family(void *arg, const char *base)
 {
-    const bool form = bases(base, NULL, NULL) > 0;
+    const bool form = find_base_forms(base, NULL, NULL) > 0;
     const size_t n = strlen(base);
     struct made forms;
 
-    gather(arg, base);
+    add_unique_form(arg, base);
     if (form && ends_in(base, n, "ed"))
         return;
-    inflect(base, &forms);
+    inflect_word(base, &forms);
     for (size_t i = 0; i < forms.count; i++)
         if (!IS_PLAIN(forms.list[i]) &&
             (!form || ends_in(forms.list[i], strlen(forms.list[i]), "s")))
-            gather(arg, forms.list[i]);
+            add_unique_form(arg, forms.list[i]);
 }
 
 void word_forms(const char *word, struct word_forms *ret)
@@ -475,14 +476,14 @@ void word_forms(const char *word, struct word_forms *ret)
     if (n < 3 || n >= SPELLING_BYTES || strspn(word, "abcdefghijklmnopqrstuvwxyz") < n ||
         vowel_groups(word, n) == 0 || IS_COMMON(word))
         return;
-    spelling_each(word, gather, &g);
+    spelling_each(word, add_unique_form, &g);
     gather_family(&g, word);
-    bases(word, gather_family, &g);
+    find_base_forms(word, gather_family, &g);
     /* The spellings' own families, and these forms' own spellings. */
     for (size_t i = 0, end = ret->count; i < end; i++) {
         char form[SPELLING_BYTES];
 
         memcpy(form, ret->list[i], sizeof(form));
-        spelling_each(form, gather, &g);
+        spelling_each(form, add_unique_form, &g);
     }
 }

@@ -271,7 +271,7 @@ static int put_block(struct vector_writer *w, struct err *err)
 
 /* value = scale * i8 + rest; returns the scale, and the Euclidean length of the rest, rounded up.
  */
-static float quantise(const float *values, uint32_t size, int8_t *ret, float *error)
+static float quantize_vector(const float *values, uint32_t size, int8_t *ret, float *error)
 {
     float most = 0, scale;
     double rest = 0;
@@ -299,8 +299,8 @@ int vector_writer_add(struct vector_writer *w, int64_t id, const float *values, 
 
     ((int64_t *)b->ids)[at] = id;
     ((float *)b->scales)[at] =
-        quantise(values, w->state.size, (int8_t *)b->values + (size_t)at * w->state.size,
-                 (float *)b->errors + at);
+        quantize_vector(values, w->state.size, (int8_t *)b->values + (size_t)at * w->state.size,
+                        (float *)b->errors + at);
     w->state.count++;
     return b->count == VECTOR_ROWS ? put_block(w, err) : 0;
 }

@@ -22,20 +22,20 @@ void vector_rows_free(struct vector_rows *r)
     *r = (struct vector_rows){0};
 }
 
-static int put(struct vector_rows *r, size_t *room, int64_t id, struct err *err)
+static int append_vector_id(struct vector_rows *r, size_t *capacity, int64_t id, struct err *err)
 {
     r->rows++;
     if (r->count && r->list[r->count - 1].last == id - 1) {
         r->list[r->count - 1].last = id;
         return 0;
     }
-    if (!list_grow(&r->list, room, r->count, sizeof(*r->list)))
+    if (!list_grow(&r->list, capacity, r->count, sizeof(*r->list)))
         return err_no_memory(err, "vectors");
     r->list[r->count++] = (struct vector_range){id, id};
     return 0;
 }
 
-static int rising(const void *a, const void *b)
+static int compare_range_start(const void *a, const void *b)
 {
     int64_t x = ((const struct vector_range *)a)->first;
     int64_t y = ((const struct vector_range *)b)->first;
@@ -44,12 +44,12 @@ static int rising(const void *a, const void *b)
 }
 
 /* In order, and those that touch joined: shards of several recordings are committed in turn. */
-static void tidy(struct vector_rows *r)
+static void merge_vector_ranges(struct vector_rows *r)
 {
     size_t kept = 0;
 
     if (r->count)
-        qsort(r->list, r->count, sizeof(*r->list), rising);
+        qsort(r->list, r->count, sizeof(*r->list), compare_range_start);
     for (size_t i = 0; i < r->count; i++)
         if (kept && r->list[kept - 1].last == r->list[i].first - 1)
             r->list[kept - 1].last = r->list[i].last;
@@ -62,17 +62,17 @@ static void tidy(struct vector_rows *r)
 static int take_all(struct db_rows *rows, struct vector_rows *ret)
 {
     struct vector_rows r = {0};
-    size_t room = 0;
+    size_t capacity = 0;
     int rc;
 
     while (db_rows_next(rows))
-        rows->rc = put(&r, &room, sqlite3_column_int64(rows->stmt, 0), rows->err);
+        rows->rc = append_vector_id(&r, &capacity, sqlite3_column_int64(rows->stmt, 0), rows->err);
     rc = db_rows_end(rows);
     if (rc < 0) {
         vector_rows_free(&r);
         return rc;
     }
-    tidy(&r);
+    merge_vector_ranges(&r);
     *ret = r;
     return 0;
 }
@@ -182,7 +182,7 @@ static dot_fn dot_choose(void)
 /* least: a heap of the `limit` highest lower bounds; its root is what a row must reach. */
 struct near {
     struct vector_near *list;
-    size_t count, room;
+    size_t count, capacity;
     float *least;
     size_t held, limit;
 };
@@ -193,7 +193,7 @@ static void near_free(struct near *c)
     free(c->least);
 }
 
-static void sink(float *heap, size_t n, size_t at)
+static void sift_heap_down(float *heap, size_t n, size_t at)
 {
     for (;;) {
         size_t child = 2 * at + 1;
@@ -217,10 +217,10 @@ static void near_bound(struct near *c, float least)
         c->least[c->held++] = least;
         if (c->held == c->limit)
             for (size_t i = c->limit / 2 + 1; i-- > 0;)
-                sink(c->least, c->held, i);
+                sift_heap_down(c->least, c->held, i);
     } else if (least > c->least[0]) {
         c->least[0] = least;
-        sink(c->least, c->held, 0);
+        sift_heap_down(c->least, c->held, 0);
     }
 }
 
@@ -243,21 +243,21 @@ static void near_prune(struct near *c)
 static int near_add(struct near *c, struct vector_near row, struct err *err)
 {
     struct vector_near *list;
-    size_t room;
+    size_t capacity;
 
     if (!(row.most >= near_threshold(c)))
         return 0;
     near_bound(c, row.least);
-    if (c->count == c->room) {
+    if (c->count == c->capacity) {
         near_prune(c);
-        room = c->count > c->room / 2 ? c->room * 2 : c->room;
-        room = room ? room : 4096;
-        if (room != c->room) {
-            list = realloc(c->list, room * sizeof(*list));
+        capacity = c->count > c->capacity / 2 ? c->capacity * 2 : c->capacity;
+        capacity = capacity ? capacity : 4096;
+        if (capacity != c->capacity) {
+            list = realloc(c->list, capacity * sizeof(*list));
             if (!list)
                 return err_no_memory(err, "vectors");
             c->list = list;
-            c->room = room;
+            c->capacity = capacity;
         }
     }
     c->list[c->count++] = row;
@@ -323,7 +323,7 @@ static int take_block(struct worker *w, const struct vector_block *b)
     return rc;
 }
 
-static void *work(void *arg)
+static void *scan_vector_blocks(void *arg)
 {
     struct worker *w = arg;
     struct vector_block b = {0};
@@ -375,7 +375,8 @@ static uint32_t thread_count(uint32_t wanted, uint64_t blocks)
 }
 
 /* What all threads found, held against all their bounds. */
-static int merge(struct worker *workers, uint32_t threads, struct near *all, struct err *err)
+static int merge_worker_results(struct worker *workers, uint32_t threads, struct near *all,
+                                struct err *err)
 {
     int rc = 0;
 
@@ -414,12 +415,13 @@ static int scan_with(const struct scan *s, struct worker *workers, uint32_t thre
             return err_no_memory(err, "vectors");
     }
     for (uint32_t t = 1; t < threads; t++)
-        workers[t].started = pthread_create(&workers[t].thread, NULL, work, &workers[t]) == 0;
-    work(&workers[0]); /* whoever could not be started is not missed */
+        workers[t].started =
+            pthread_create(&workers[t].thread, NULL, scan_vector_blocks, &workers[t]) == 0;
+    scan_vector_blocks(&workers[0]); /* whoever could not be started is not missed */
     for (uint32_t t = 1; t < threads; t++)
         if (workers[t].started)
             pthread_join(workers[t].thread, NULL);
-    return merge(workers, threads, all, err);
+    return merge_worker_results(workers, threads, all, err);
 }
 
 int vector_scan(const struct vector_file *f, const float *query, size_t limit, uint32_t threads,

@@ -32,7 +32,7 @@ struct search {
     struct vector_rows rows; /* scoped: those that compete; else those that do not, or none */
 };
 
-static bool worse(const struct vectors_hit *a, const struct vectors_hit *b)
+static bool is_worse_hit(const struct vectors_hit *a, const struct vectors_hit *b)
 {
     return a->cosine != b->cosine ? a->cosine < b->cosine : a->embedding_id > b->embedding_id;
 }
@@ -45,9 +45,9 @@ static void best_sink(struct best *b, size_t at)
 
         if (child >= b->count)
             return;
-        if (child + 1 < b->count && worse(&b->list[child + 1], &b->list[child]))
+        if (child + 1 < b->count && is_worse_hit(&b->list[child + 1], &b->list[child]))
             child++;
-        if (worse(&v, &b->list[child]))
+        if (is_worse_hit(&v, &b->list[child]))
             return;
         b->list[at] = b->list[child];
         b->list[child] = v;
@@ -61,7 +61,7 @@ static int best_add(struct best *b, struct vectors_hit hit, struct err *err)
     size_t at;
 
     if (b->count == b->limit) {
-        if (worse(&b->list[0], &hit)) {
+        if (is_worse_hit(&b->list[0], &hit)) {
             b->list[0] = hit;
             best_sink(b, 0);
         }
@@ -73,16 +73,16 @@ static int best_add(struct best *b, struct vectors_hit hit, struct err *err)
             return err_no_memory(err, "vectors");
         b->list = list;
     }
-    for (at = b->count++; at && worse(&hit, &b->list[(at - 1) / 2]); at = (at - 1) / 2)
+    for (at = b->count++; at && is_worse_hit(&hit, &b->list[(at - 1) / 2]); at = (at - 1) / 2)
         b->list[at] = b->list[(at - 1) / 2];
     b->list[at] = hit;
     return 0;
 }
 
-static int best_first(const void *a, const void *b) { return worse(a, b) ? 1 : -1; }
+static int best_first(const void *a, const void *b) { return is_worse_hit(a, b) ? 1 : -1; }
 
 /* To length 1, by double precision. false: it is no vector. */
-static bool normalise(float *v, uint32_t size)
+static bool normalize_vector(float *v, uint32_t size)
 {
     double all = 0;
 
@@ -105,7 +105,7 @@ static bool row_take(struct search *s, sqlite3_stmt *stmt, int column)
     if (!data || bytes != s->q->size * sizeof(float))
         return false;
     memcpy(s->row, data, bytes);
-    return normalise(s->row, s->q->size);
+    return normalize_vector(s->row, s->q->size);
 }
 
 static int row_rank(struct search *s, int64_t id, struct err *err)
@@ -217,7 +217,8 @@ static int state_now(struct search *s, struct vector_state *ret, struct err *err
 }
 
 /* Does it fit, so that only what came later is missing, and is that little? */
-static bool fits(struct search *s, const struct vector_state *file, const struct vector_state *now)
+static bool is_vector_file_current(struct search *s, const struct vector_state *file,
+                                   const struct vector_state *now)
 {
     struct err err = {0};
     sqlite3_stmt *stmt = NULL;
@@ -275,7 +276,7 @@ static int index_open(struct search *s, const char *path, struct vector_file **r
 
         if (rc == 0) {
             rc = state_now(s, &now, err);
-            if (rc == 0 && fits(s, vector_file_state(*ret), &now))
+            if (rc == 0 && is_vector_file_current(s, vector_file_state(*ret), &now))
                 return 0;
             vector_file_close(*ret);
             *ret = NULL;
@@ -458,7 +459,7 @@ int vectors_search(struct store *st, const struct vectors_query *q, struct vecto
         rc = err_no_memory(err, "vectors");
     } else {
         memcpy(s.query, q->values, q->size * sizeof(float));
-        if (!normalise(s.query, q->size))
+        if (!normalize_vector(s.query, q->size))
             rc = err_set(err, ERR_INPUT, "vectors: the query is no vector");
     }
     if (rc == 0)

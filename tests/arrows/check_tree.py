@@ -41,7 +41,7 @@ ARROWS = {
     "workers/media": ["base", "workers/audio", "workers/wire/fields.h",
                       "workers/wire/frame.h", "workers/results.h"],
     "store": ["base", "workers/results.h", "workers/text", "workers/wire/fields.h"],
-    "scheduler": ["base", "store", "gpu/*.h", "gpu/devices/*.h", "gpu/sight/*.h",
+    "scheduler": ["base", "store", "gpu/*.h", "gpu/devices/*.h", "gpu/monitor/*.h",
                   "workers/results.h", "workers/wire", "workers/process/worker.h"],
     "tools": ["base", "gpu", "workers", "store", "scheduler"],
 }

@@ -136,8 +136,8 @@ static inline void stage_of(const struct fft *f, const struct complex *x, struct
     }
 }
 
-static void stage(const struct fft *f, const struct complex *x, struct complex *y, size_t left,
-                  size_t done, uint32_t radix)
+static void run_fft_stage(const struct fft *f, const struct complex *x, struct complex *y,
+                          size_t left, size_t done, uint32_t radix)
 {
     switch (radix) {
     case 2:
@@ -155,7 +155,7 @@ static void stage(const struct fft *f, const struct complex *x, struct complex *
 }
 
 /* The factors of n / 2, largest stages first; false when one is above 5. */
-static bool factor(struct fft *f)
+static bool factor_half_length(struct fft *f)
 {
     static const uint8_t radices[] = {4, 2, 3, 5};
     uint32_t left = f->half;
@@ -177,7 +177,7 @@ int fft_new(uint32_t n, struct fft **ret, struct err *err)
         return err_set(err, ERR_NOMEM, "no memory for a Fourier transform");
     f->n = n;
     f->half = n / 2;
-    if (!factor(f)) {
+    if (!factor_half_length(f)) {
         fft_free(f);
         return err_set(err, ERR_USAGE, "no Fourier transform of %u values", n);
     }
@@ -197,7 +197,7 @@ uint32_t fft_bins(const struct fft *f) { return f->half + 1; }
 size_t fft_scratch(const struct fft *f) { return (size_t)2 * f->n; }
 
 /* The half-length transform; where it lies then. */
-static const struct complex *transform(const struct fft *f, const double *x, double *scratch)
+static const struct complex *transform_half(const struct fft *f, const double *x, double *scratch)
 {
     struct complex *from = (struct complex *)scratch, *to = from + f->half, *other;
     size_t left = f->half, done = 1;
@@ -205,7 +205,7 @@ static const struct complex *transform(const struct fft *f, const double *x, dou
     for (uint32_t i = 0; i < f->half; i++)
         from[i] = (struct complex){x[2 * i], x[2 * i + 1]};
     for (uint32_t i = 0; i < f->stages; i++) {
-        stage(f, from, to, left, done, f->radix[i]);
+        run_fft_stage(f, from, to, left, done, f->radix[i]);
         left /= f->radix[i];
         done *= f->radix[i];
         other = from;
@@ -216,7 +216,8 @@ static const struct complex *transform(const struct fft *f, const double *x, dou
 }
 
 /* Frequency k of the real values, from the transform z of their pairs. */
-static inline struct complex unpack(const struct fft *f, const struct complex *z, uint32_t k)
+static inline struct complex unpack_frequency(const struct fft *f, const struct complex *z,
+                                              uint32_t k)
 {
     struct complex a = z[k % f->half], b = z[(f->half - k) % f->half], even, odd;
 
@@ -228,10 +229,10 @@ static inline struct complex unpack(const struct fft *f, const struct complex *z
 
 void fft_real(const struct fft *f, const double *x, double *scratch, double *re, double *im)
 {
-    const struct complex *z = transform(f, x, scratch);
+    const struct complex *z = transform_half(f, x, scratch);
 
     for (uint32_t k = 0; k <= f->half; k++) {
-        struct complex v = unpack(f, z, k);
+        struct complex v = unpack_frequency(f, z, k);
 
         re[k] = v.re;
         im[k] = v.im;
@@ -240,10 +241,10 @@ void fft_real(const struct fft *f, const double *x, double *scratch, double *re,
 
 void fft_power(const struct fft *f, const double *x, double *scratch, double *ret)
 {
-    const struct complex *z = transform(f, x, scratch);
+    const struct complex *z = transform_half(f, x, scratch);
 
     for (uint32_t k = 0; k <= f->half; k++) {
-        struct complex v = unpack(f, z, k);
+        struct complex v = unpack_frequency(f, z, k);
 
         ret[k] = v.re * v.re + v.im * v.im;
     }

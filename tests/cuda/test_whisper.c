@@ -10,7 +10,7 @@
 #include "tests/common/distance.h"
 #include "tests/parity/nano/fixture.h"
 #include "workers/models/whisper/whisper.h"
-#include "workers/stages/drill.h"
+#include "workers/stages/synthetic_load.h"
 
 #define EOT 640
 #define NO_TIMESTAMPS 649
@@ -703,9 +703,9 @@ static void on_drilled(void *arg, const struct stage_result *r, const struct err
 }
 
 /* How many steps of the drill such lanes take. */
-static uint32_t drill(struct stage *s, bool follow)
+static uint32_t synthetic_load(struct stage *s, bool follow)
 {
-    const struct stage_work work = {.drill = {.tokens = 6, .beside = follow}};
+    const struct stage_work work = {.synthetic_load = {.tokens = 6, .beside = follow}};
     uint32_t windows = 0, steps = 0;
     bool progress = true;
     struct stage_lane *lane;
@@ -726,7 +726,7 @@ static void drilled(void **state)
     const struct asr_shape shape = {.branches = 1};
     struct bench b = {.be = open_device(false)};
     int64_t before = cuda.count("races"), unaligned = cuda.count("unaligned");
-    struct drill_meter m;
+    struct synthetic_meter m;
     struct stage *s;
     struct err e;
 
@@ -734,17 +734,17 @@ static void drilled(void **state)
     assert_ok(whisper_load(test_source_path("workers/models/whisper-nano"), b.be, PRECISION_F32,
                            &b.w, &e),
               e);
-    assert_ok(drill_new(b.w, &shape, 1, &s, &e), e);
-    assert_ok(drill_resize(s, 3, 1, &e), e);
-    assert_int_equal(drill(s, false), 7);
-    drill_meter(s, &m);
+    assert_ok(synthetic_new(b.w, &shape, 1, &s, &e), e);
+    assert_ok(synthetic_resize(s, 3, 1, &e), e);
+    assert_int_equal(synthetic_load(s, false), 7);
+    synthetic_meter(s, &m);
     assert_int_equal(m.times.windows, 3);
     assert_int_equal(m.times.tokens, 18);
     if (getenv("NIGHTSHIFT_EMULATED_ASYNC"))
-        assert_true(drill(s, true) > 6);
+        assert_true(synthetic_load(s, true) > 6);
     else
-        drill(s, true);
-    drill_meter(s, &m);
+        synthetic_load(s, true);
+    synthetic_meter(s, &m);
     assert_int_equal(m.times.windows, 6);
     assert_int_equal(m.times.tokens, 36);
     /* The logits of a vocabulary of 2151 among them. */

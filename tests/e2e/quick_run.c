@@ -21,7 +21,7 @@ int main(int argc, char **argv)
     tuning.worker_program = argv[1];
     o.catalog = argv[2];
     tuning.still_ms = (uint32_t)strtoul(argv[3], NULL, 10);
-    tuning.aside_ms = (uint32_t)strtoul(argv[4], NULL, 10);
+    tuning.quarantine_ms = (uint32_t)strtoul(argv[4], NULL, 10);
     o.slots = (uint32_t)strtoul(argv[5], NULL, 10);
     if (scheduler_run(&o, &r, &err) == 0)
         return EX_OK;

@@ -32,7 +32,7 @@
 #include <unistd.h>
 
 /* page.py has the same lists, in the same order. */
-enum role { CLI, SCHEDULER, WORKER, DECODER, SETTLE, ROLES };
+enum role { CLI, SCHEDULER, WORKER, DECODER, FINALIZE, ROLES };
 enum call {
     MALLOC, /* calloc, realloc and the aligned kinds, too */
     MMAP,
@@ -79,7 +79,7 @@ static int log_fd = -1;
 
 static enum role role_of(const char *command)
 {
-    static const char *const names[] = {"", "run", "worker", "decoder", "settle"};
+    static const char *const names[] = {"", "run", "worker", "decoder", "finalize"};
 
     for (int i = SCHEDULER; i < ROLES; i++)
         if (strcmp(command, names[i]) == 0)

@@ -172,7 +172,7 @@ class Draw:
         if rng.random() < 0.3:
             return Fault(scene, role, call, self.nth(rng, most), "slow", slow=rng.choice([50, 500]))
         # One that nobody wakes is killed by whoever waits for it: for half an hour while it loads.
-        stays = role in ("worker", "settle") and rng.random() < 0.1
+        stays = role in ("worker", "finalize") and rng.random() < 0.1
         nth = rng.randint(most * 2 // 3 + 1, most) if stays else self.nth(rng, most)
         return Fault(scene, role, call, nth, "stop",
                      resume=None if stays else rng.choice([20, 200]), warp=HASTE if stays else None)

@@ -5,7 +5,7 @@ import errno
 import mmap
 import os
 
-ROLES = ["cli", "scheduler", "worker", "decoder", "settle"]
+ROLES = ["cli", "scheduler", "worker", "decoder", "finalize"]
 CALLS = ["malloc", "mmap", "read", "receive", "write", "send", "sync", "open", "truncate", "rename",
          "unlink", "socket", "spawn", "thread", "step", "any"]
 ACTIONS = ["none", "fail", "short", "torn", "garbage", "kill", "stop", "slow"]

@@ -1,6 +1,6 @@
-/* Any bytes from a pipe, of a worker, a settler or a decoder. The first byte says what the rest is:
- * a message of that type, or (types that have no fields) a stream of frames. What is accepted must
- * be said again in the same bytes, and a frame made of any payload must be taken whole. */
+/* Any bytes from a pipe, of a worker, a finalizer or a decoder. The first byte says what the rest
+ * is: a message of that type, or (types that have no fields) a stream of frames. What is accepted
+ * must be said again in the same bytes, and a frame made of any payload must be taken whole. */
 #include <stdlib.h>
 #include <string.h>
 

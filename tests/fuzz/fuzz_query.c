@@ -11,7 +11,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* FTS5 takes what holds no word: so all that is not ASCII may be one. */
-static int count(void *arg, const char *s, size_t n, struct err *err)
+static int count_index_words(void *arg, const char *s, size_t n, struct err *err)
 {
     (void)arg, (void)err;
     for (size_t i = 0; i < n; i++)
@@ -75,7 +75,7 @@ static void understood(const struct query *q)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    const struct query_words words = {count, NULL};
+    const struct query_words words = {count_index_words, NULL};
     char *text = malloc(size + 1);
     struct query *q = NULL;
     struct err err = {0};

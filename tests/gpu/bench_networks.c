@@ -51,7 +51,7 @@ struct result {
 static struct backend *be;
 static double bandwidth;
 
-static int fail(const struct err *err)
+static int report_failure(const struct err *err)
 {
     fprintf(stderr, "bench_networks: %s\n", err->msg);
     return err_exit_status(err->code);
@@ -89,7 +89,7 @@ static int parse_at_once(struct options *o, char *list, struct err *err)
     return 0;
 }
 
-static int parse(struct options *o, int argc, char **argv, struct err *err)
+static int parse_options(struct options *o, int argc, char **argv, struct err *err)
 {
     int option, rc = 0;
 
@@ -439,9 +439,9 @@ int main(int argc, char **argv)
     int status = 0;
 
     backend_host_sleep_when_idle(argv);
-    if (parse(&o, argc, argv, &err) != 0 || check_names(&o, &err) != 0 ||
+    if (parse_options(&o, argc, argv, &err) != 0 || check_names(&o, &err) != 0 ||
         open_device(&o, &err) != 0)
-        return fail(&err);
+        return report_failure(&err);
     fill_in(&o);
     printf("%s (%s)", be->info.name, be->info.features);
     if (be->info.threads)
@@ -449,10 +449,10 @@ int main(int argc, char **argv)
     printf("\n");
     if (!mkdtemp(folder) || chdir(folder) != 0) {
         err_set(&err, ERR_DENIED, "no folder can be made here");
-        status = fail(&err);
+        status = report_failure(&err);
     } else {
         if (all(&o, &err) != 0)
-            status = fail(&err);
+            status = report_failure(&err);
         net_clean();
         if (chdir("..") != 0 || rmdir(folder) != 0)
             fprintf(stderr, "bench_networks: %s stays behind\n", folder);

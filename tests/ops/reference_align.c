@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-static int ascending(const void *a, const void *b)
+static int compare_floats(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
 
@@ -22,7 +22,7 @@ static double median(const double *row, size_t frames, size_t at)
         k = k < 0 ? -k : k >= (long)frames ? 2 * ((long)frames - 1) - k : k;
         seven[i] = row[k];
     }
-    qsort(seven, 7, sizeof(*seven), ascending);
+    qsort(seven, 7, sizeof(*seven), compare_floats);
     return seven[3];
 }
 

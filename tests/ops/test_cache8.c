@@ -352,10 +352,10 @@ TEST(names)
     for (int p = PRECISION_F32; p < PRECISION_COUNT; p++) {
         bool whole = p == PRECISION_F32 || p == PRECISION_TF32;
 
-        assert_int_equal(cache_precision_settle(CACHE_AUTO, (enum precision)p),
+        assert_int_equal(cache_precision_resolve(CACHE_AUTO, (enum precision)p),
                          whole ? CACHE_16 : CACHE_8);
-        assert_int_equal(cache_precision_settle(CACHE_8, (enum precision)p), CACHE_8);
-        assert_int_equal(cache_precision_settle(CACHE_16, (enum precision)p), CACHE_16);
+        assert_int_equal(cache_precision_resolve(CACHE_8, (enum precision)p), CACHE_8);
+        assert_int_equal(cache_precision_resolve(CACHE_16, (enum precision)p), CACHE_16);
     }
     assert_int_equal(cache_precision_type(CACHE_8, PRECISION_F32), DTYPE_I8);
     assert_int_equal(cache_precision_type(CACHE_16, PRECISION_FP8), DTYPE_BF16);

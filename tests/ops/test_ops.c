@@ -71,7 +71,7 @@ static void one_linear(enum precision p, enum dtype out_type, enum linear_use us
 TEST(rows_of_8_bits_are_their_own)
 {
     enum { ROWS = 27, IN = 100, OUT = 70, BAD = 5 };
-    enum precision p = precision_settle(PRECISION_INT8, be->info.have);
+    enum precision p = precision_resolve(PRECISION_INT8, be->info.have);
     float *x, *w, *bias, y[ROWS * OUT], alone[OUT];
     struct tensor tx, ty;
     struct linear *l = NULL;
@@ -527,10 +527,10 @@ TEST(refusals)
     assert_int_equal(be->ops->add(be, x, y, &e), ERR_DEVICE);
     assert_int_equal(be->ops->kv_fill(be, kv, &outside, 1, x, x, &e), ERR_DEVICE);
     for (int p = PRECISION_F32; p < PRECISION_COUNT; p++) {
-        enum precision settled = precision_settle((enum precision)p, be->info.have);
-        int rc = be->ops->linear_new(be, settled, LINEAR_WIDE, 64, 64, 64, w, NULL, &l, &e);
+        enum precision finalized = precision_resolve((enum precision)p, be->info.have);
+        int rc = be->ops->linear_new(be, finalized, LINEAR_WIDE, 64, 64, 64, w, NULL, &l, &e);
 
-        assert_int_equal(rc, computes(settled) ? 0 : ERR_MODEL);
+        assert_int_equal(rc, computes(finalized) ? 0 : ERR_MODEL);
         assert_int_equal(backend_precision(be, (enum precision)p, &chosen, &e), rc);
         if (rc == 0)
             be->ops->linear_free(be, l);

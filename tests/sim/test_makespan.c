@@ -174,7 +174,7 @@ static void refill(struct world *w)
     leave(w, from);
 }
 
-static void settle(struct world *w, const struct planner_ended *e)
+static void finalize(struct world *w, const struct planner_ended *e)
 {
     struct err err = {0};
 
@@ -279,7 +279,7 @@ static void end_lease(struct world *w, struct device *d, size_t at)
     free(h.skip);
     from = enter();
     assert_ok(planner_lease_end(w->p, h.id, h.last >= t->shards - 1, t->shards, &e, &err), err);
-    settle(w, &e);
+    finalize(w, &e);
     leave(w, from);
     assert_false(e.unreported);
 }
@@ -373,7 +373,7 @@ static void die(struct world *w, uint32_t i)
         free(h.skip);
         assert_ok(planner_lease_end(w->p, h.id, false, 0, &e, &err), err);
         planner_task_suspect(w->p, e.task, i);
-        settle(w, &e);
+        finalize(w, &e);
     }
     d->cursor = 0;
 }

@@ -125,7 +125,7 @@ static void decide(struct sim *s, const struct planner_ended *e, bool died)
     }
 }
 
-static void settle(struct sim *s, const struct planner_ended *e)
+static void finalize(struct sim *s, const struct planner_ended *e)
 {
     struct err err;
 
@@ -194,7 +194,7 @@ static void work(struct sim *s, uint32_t index)
             drop(w, 0);
             assert_int_equal(planner_lease_end(s->p, id, end, t->shards, &e, &err), 0);
             assert_false(e.unreported);
-            settle(s, &e);
+            finalize(s, &e);
             continue;
         }
         w->current = 0;
@@ -592,7 +592,7 @@ TEST(poison_is_isolated)
 }
 
 /* Workers and decoders that somebody kills all night long, and some recordings that do kill theirs:
- * they alone are set aside, after all that nobody suspects is done. */
+ * they alone are quarantined, after all that nobody suspects is done. */
 TEST(kills_from_outside_count_against_nobody)
 {
     uint64_t kills = 0, deaths = 0;

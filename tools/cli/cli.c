@@ -178,7 +178,7 @@ static void put_line(const char *msg)
 }
 
 /* Where the log is for a program, so is this. */
-static void say(enum log_level level, const char *sgr, const char *msg)
+static void print_prefixed_line(enum log_level level, const char *sgr, const char *msg)
 {
     if (log_format() != LOG_TEXT) {
         log_at(level, "%s", msg);
@@ -202,7 +202,7 @@ int cli_fail(const char *doing, const struct err *err, const char *hint)
         hint = has_way_out(err->msg) ? "" : hint_of(err->code);
     snprintf(line, sizeof(line), "cannot %s: %s%s%s%s", doing, err->msg, ended ? "" : ".",
              hint[0] ? " " : "", hint);
-    say(LOG_ERROR, "31", line);
+    print_prefixed_line(LOG_ERROR, "31", line);
     return err_exit_status(err->code);
 }
 
@@ -224,7 +224,7 @@ int cli_usage(const struct cli *cli, const char *fmt, ...)
     va_end(ap);
     snprintf(line, sizeof(line), "%s: %s%s Try `nightshift %s --help`.", cli->command, msg,
              msg[0] && strchr(".?!", msg[strlen(msg) - 1]) ? "" : ".", cli->command);
-    say(LOG_ERROR, "31", line);
+    print_prefixed_line(LOG_ERROR, "31", line);
     return EX_USAGE;
 }
 
@@ -235,7 +235,7 @@ int cli_unasked(const struct cli *cli, const char *it)
     snprintf(line, sizeof(line),
              "%s: %s nothing without --yes if nobody can be asked. Try it again with --yes.",
              cli->command, it);
-    say(LOG_ERROR, "31", line);
+    print_prefixed_line(LOG_ERROR, "31", line);
     return EX_USAGE;
 }
 
@@ -248,7 +248,7 @@ void cli_note(const char *fmt, ...)
     vsnprintf(msg, sizeof(msg), fmt, ap);
     va_end(ap);
     fflush(stdout);
-    say(LOG_WARN, "", msg);
+    print_prefixed_line(LOG_WARN, "", msg);
 }
 
 static void log_to_terminal(enum log_level level, const char *line, void *arg)
@@ -298,7 +298,7 @@ enum cli_consent cli_consent(const struct cli *cli, bool dry_run, bool yes, cons
     return cli_confirmed(question) ? CLI_YES : CLI_NO;
 }
 
-static int descriptor(FILE *f)
+static int get_descriptor(FILE *f)
 {
     int fd = fileno(f);
 
@@ -309,7 +309,7 @@ bool cli_color(FILE *f)
 {
     const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
 
-    return (!no || no[0] == 0) && (!term || strcmp(term, "dumb") != 0) && isatty(descriptor(f));
+    return (!no || no[0] == 0) && (!term || strcmp(term, "dumb") != 0) && isatty(get_descriptor(f));
 }
 
 void cli_paint(FILE *f, const char *sgr, const char *text)
@@ -324,7 +324,7 @@ unsigned cli_columns(FILE *f)
 {
     struct winsize ws = {0};
 
-    if (ioctl(descriptor(f), TIOCGWINSZ, &ws) != 0 || ws.ws_col == 0)
+    if (ioctl(get_descriptor(f), TIOCGWINSZ, &ws) != 0 || ws.ws_col == 0)
         return 80;
     return ws.ws_col < 40 ? 40 : ws.ws_col > 120 ? 120 : ws.ws_col;
 }

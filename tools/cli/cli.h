@@ -37,7 +37,7 @@ char *cli_no_long_option(const char *word, const struct option *longs, char out[
  * argv from its name on. Newly allocated; NULL: out of memory. */
 char *cli_command_line(int argc, char **argv);
 
-/* Settles cli->catalog: --catalog, else $NIGHTSHIFT_CATALOG, else nightshift.db in
+/* Resolves cli->catalog: --catalog, else $NIGHTSHIFT_CATALOG, else nightshift.db in
  * $XDG_DATA_HOME/nightshift (made when `create`). */
 int cli_catalog(struct cli *cli, bool create, struct err *err);
 

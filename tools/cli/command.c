@@ -119,7 +119,7 @@ static size_t common_options(const struct command *c, struct command_option ret[
 
 /* "  -a, --at=TIME": its columns. */
 #define SPELLED_LEN 120
-static size_t spell(const struct command_option *o, char ret[SPELLED_LEN])
+static size_t format_option_names(const struct command_option *o, char ret[SPELLED_LEN])
 {
     const char letter[] = {'-', o->letter, ',', 0};
     int n = snprintf(ret, SPELLED_LEN, "  %-3s %s%s%s--%s%s%s", o->letter ? letter : "",
@@ -139,7 +139,7 @@ static void put_text(struct buf *out, const char *s, size_t column, size_t inden
 static size_t put_option(const struct command_option *o, size_t before, size_t at, struct buf *out)
 {
     char spelled[SPELLED_LEN];
-    size_t columns = spell(o, spelled);
+    size_t columns = format_option_names(o, spelled);
 
     if (o->title)
         buf_printf(out, "%s:\n", o->title);
@@ -178,12 +178,12 @@ static size_t text_column(const struct command_option *own, size_t owns,
     size_t at = 0;
 
     for (size_t i = 0; i < owns; i++) {
-        const size_t columns = own[i].help[0] ? spell(&own[i], spelled) + 2 : 0;
+        const size_t columns = own[i].help[0] ? format_option_names(&own[i], spelled) + 2 : 0;
 
         at = columns > at && columns <= TEXT_COLUMN_MOST ? columns : at;
     }
     for (size_t i = 0; i < n; i++) {
-        const size_t columns = spell(&common[i], spelled) + 2;
+        const size_t columns = format_option_names(&common[i], spelled) + 2;
 
         at = columns > at ? columns : at;
     }
@@ -275,7 +275,7 @@ static int value_of(const struct command_option *o, size_t i)
     return o->letter ? o->letter : FIRST_LONG + (int)i;
 }
 
-static const struct command_option *find(const struct parsing *p, int value)
+static const struct command_option *find_command_option(const struct parsing *p, int value)
 {
     for (size_t i = 0; i < p->rows.count; i++)
         if (value_of(&p->rows.list[i], i) == value)
@@ -341,9 +341,9 @@ static int take_value(const struct command_given *given, void *at, struct err *e
     return err_set(err, ERR_USAGE, "%s sets nothing", name);
 }
 
-static int take(struct parsing *p, int found, struct err *err)
+static int parse_command_option(struct parsing *p, int found, struct err *err)
 {
-    const struct command_option *o = find(p, found);
+    const struct command_option *o = find_command_option(p, found);
     const struct command_given given = {o, optarg, optind < p->argc ? p->argv[optind] : NULL};
 
     if (p->command->on_option)
@@ -351,10 +351,10 @@ static int take(struct parsing *p, int found, struct err *err)
     return take_value(&given, (char *)p->wanted + o->offset, err);
 }
 
-static void complete(const struct complete *c, int value, void *arg)
+static void complete_command_option(const struct complete *c, int value, void *arg)
 {
     const struct parsing *p = arg;
-    const struct command_option *o = find(p, value);
+    const struct command_option *o = find_command_option(p, value);
 
     if (o && o->complete)
         o->complete(c, o);
@@ -418,7 +418,7 @@ static int bad_option(const struct cli *cli, const struct option *known, int fou
 
 /* Other programs have '_' where options here have '-': whether getopt_long, which did not know the
  * word before argv[optind], is to look at it once more. */
-static bool respell(int found, char **argv)
+static bool respell_option(int found, char **argv)
 {
     char *word = argv[optind - 1];
     bool any = false;
@@ -478,7 +478,7 @@ static int take_found(struct cli *cli, struct parsing *p, int found)
         log_set_level(LOG_DEBUG);
         return -1;
     default:
-        return take(p, found, &err) == 0 ? -1 : cli_usage(cli, "%s", err.msg);
+        return parse_command_option(p, found, &err) == 0 ? -1 : cli_usage(cli, "%s", err.msg);
     }
 }
 
@@ -491,13 +491,13 @@ int command_parse(struct cli *cli, const struct command *c, void *wanted, int ar
     command_rows_of(c, true, &p.rows);
     list_options(&p);
     if (cli->complete) {
-        complete_options(cli->complete, p.longs, complete, &p);
+        complete_options(cli->complete, p.longs, complete_command_option, &p);
         return cli_flush(EX_OK);
     }
     opterr = 0;
     optind = 0;
     while (status < 0 && (found = getopt_long(argc, argv, p.shorts, p.longs, NULL)) != -1)
-        if (!respell(found, argv))
+        if (!respell_option(found, argv))
             status = take_found(cli, &p, found);
     return status;
 }

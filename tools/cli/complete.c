@@ -12,7 +12,7 @@ void complete_put(const struct complete *c, const char *candidate)
 }
 
 /* word: "-m" or "--model", of n bytes. */
-static bool is(const struct option *o, const char *word, size_t n)
+static bool is_option_word(const struct option *o, const char *word, size_t n)
 {
     if (strncmp(word, "--", 2) != 0)
         return n == 2 && o->val == word[1];
@@ -31,7 +31,7 @@ static const struct option *of_value(struct complete *c, const struct option *lo
         end = word + strlen(word);
     }
     for (; *word == '-' && longs->name; longs++)
-        if (is(longs, word, (size_t)(end - word)) &&
+        if (is_option_word(longs, word, (size_t)(end - word)) &&
             (longs->has_arg == required_argument ||
              (c->keep > 0 && longs->has_arg == optional_argument)))
             return longs;

@@ -17,7 +17,7 @@ void param_option_name(const struct param_field *f, char ret[PARAM_OPTION_LEN])
 /* ------------------------------------------------------------------------------- values */
 
 /* The option's own, where it is narrower. */
-static double bound(const struct param_field *f, double field, double option)
+static double choose_bound(const struct param_field *f, double field, double option)
 {
     return f->option_low < f->option_high ? option : field;
 }
@@ -25,8 +25,8 @@ static double bound(const struct param_field *f, double field, double option)
 static int take_float(const struct param_field *f, const char *name, const char *value, float *ret,
                       struct err *err)
 {
-    const float low = (float)bound(f, f->low, f->option_low),
-                high = (float)bound(f, f->high, f->option_high);
+    const float low = (float)choose_bound(f, f->low, f->option_low),
+                high = (float)choose_bound(f, f->high, f->option_high);
     char *end;
     float v = strtof(value, &end);
 
@@ -43,8 +43,8 @@ static int take_u32(const struct param_field *f, const char *name, const char *v
     char option[PARAM_OPTION_LEN + 2];
 
     snprintf(option, sizeof(option), "--%s", name);
-    return cli_u32(option, value, (uint32_t)bound(f, f->low, f->option_low),
-                   (uint32_t)bound(f, f->high, f->option_high), ret, err);
+    return cli_u32(option, value, (uint32_t)choose_bound(f, f->low, f->option_low),
+                   (uint32_t)choose_bound(f, f->high, f->option_high), ret, err);
 }
 
 static int take_text(const struct param_field *f, const char *name, const char *value, char *ret,
@@ -97,7 +97,7 @@ static int take_floats(const struct param_field *f, const char *name, const char
 }
 
 /* Sorted, each once: the order in which they are named means nothing. False: no room. */
-static bool add_token(int32_t *tokens, uint32_t *count, uint32_t room, int32_t token)
+static bool add_token(int32_t *tokens, uint32_t *count, uint32_t capacity, int32_t token)
 {
     uint32_t at = 0;
 
@@ -105,7 +105,7 @@ static bool add_token(int32_t *tokens, uint32_t *count, uint32_t room, int32_t t
         at++;
     if (at < *count && tokens[at] == token)
         return true;
-    if (*count == room)
+    if (*count == capacity)
         return false;
     memmove(&tokens[at + 1], &tokens[at], (*count - at) * sizeof(tokens[0]));
     tokens[at] = token;

@@ -12,7 +12,7 @@ static bool is_control(const unsigned char *s, size_t left)
 }
 
 /* Bytes of the character that may be shown as it stands here; 0: none. */
-static size_t shown(const unsigned char *s, size_t left)
+static size_t measure_printable(const unsigned char *s, size_t left)
 {
     size_t n = s[0] < 0x80 ? 1 : s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 : 4;
 
@@ -22,7 +22,7 @@ static size_t shown(const unsigned char *s, size_t left)
 static bool is_plain(const unsigned char *s, size_t len)
 {
     for (size_t i = 0, n; i < len; i += n)
-        if ((n = shown(s + i, len - i)) == 0)
+        if ((n = measure_printable(s + i, len - i)) == 0)
             return false;
     return true;
 }
@@ -43,7 +43,7 @@ static void put_escaped(struct buf *out, const unsigned char *s, size_t len)
 {
     buf_printf(out, "$'");
     for (size_t i = 0, n; i < len; i += n) {
-        n = shown(s + i, len - i);
+        n = measure_printable(s + i, len - i);
         if (n == 0) {
             buf_printf(out, "\\%03o", s[i]);
             n = 1;

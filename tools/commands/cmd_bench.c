@@ -262,7 +262,7 @@ static void print_stage(const struct store_stage *stage, const struct stage_benc
     printf("%-12s %-22s %-4s %8.1f %9.2f %8.1f %4u", stage->name, name ? name : "",
            precision_name(r->precision), r->times_real_time, r->times_real_time_cpu,
            r->items_per_second, r->at_once);
-    if (stage_settles(stage->name)) /* by the voices */
+    if (stage_finalizes(stage->name)) /* by the voices */
         printf(" %6.2f", r->vectors_per_item);
     putchar('\n');
     fflush(stdout);

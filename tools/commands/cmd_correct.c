@@ -99,7 +99,7 @@ static int check_writable(const struct task *t, struct err *err)
     return rc;
 }
 
-static int apply(struct task *t, struct err *err)
+static int apply_changes(struct task *t, struct err *err)
 {
     struct writer *writer = NULL;
     int rc = open_writer(t, &writer, err);
@@ -190,7 +190,7 @@ static bool may_apply(const struct task *t)
 }
 
 /* Shows the changes, applies them and says so. */
-static int finish(struct task *t)
+static int preview_and_apply(struct task *t)
 {
     struct err err = {0};
     bool go = t->changes.count > 0 && !t->w->dry_run;
@@ -206,7 +206,7 @@ static int finish(struct task *t)
             return cli_unasked(t->cli, "it replaces");
         go = false;
     }
-    if (go && apply(t, &err) != 0)
+    if (go && apply_changes(t, &err) != 0)
         return cli_fail("correct it", &err,
                         err.code == ERR_INPUT
                             ? "It may have been transcribed or corrected meanwhile: try again."
@@ -233,7 +233,7 @@ static int find_failed(const struct err *err)
     return err->code == ERR_MISSING ? EX_NOINPUT : status;
 }
 
-static int begin(void *arg, const struct read_recording *row)
+static int begin_recording_changes(void *arg, const struct read_recording *row)
 {
     struct task *t = arg;
     struct err none = {0};
@@ -245,7 +245,7 @@ static int begin(void *arg, const struct read_recording *row)
 
 static int begin_recording(struct task *t, int64_t media_id, struct err *err)
 {
-    int rc = read_recording_by_id(t->store, media_id, begin, t, err);
+    int rc = read_recording_by_id(t->store, media_id, begin_recording_changes, t, err);
 
     return rc != 0 && err->code == 0 ? err_set(err, ERR_NOMEM, "out of memory") : rc;
 }
@@ -272,7 +272,7 @@ static int by_file(struct task *t, const char *recording, const char *file)
         begin_recording(t, id, &err) != 0 ||
         edited_read(t->store, id, file, &t->changes, &t->edited, &err) != 0)
         return cli_fail("take the file", &err, "Nothing was changed.");
-    return finish(t);
+    return preview_and_apply(t);
 }
 
 /* ------------------------------------------------------------------------------------ one place */
@@ -328,7 +328,7 @@ static int by_time(struct task *t, const char *recording, const char *text)
         return find_failed(&err);
     if (add_one(t, id, ms, text, &err) != 0)
         return cli_fail("correct it", &err, NULL);
-    return finish(t);
+    return preview_and_apply(t);
 }
 
 /* -------------------------------------------------------------------------------------- replace */
@@ -421,13 +421,13 @@ static int by_words(struct task *t, const char *with, char **paths, int n)
         rc = replace_below(&r, NULL, &err);
     for (int i = 0; rc == 0 && i < n; i++)
         rc = replace_below(&r, paths[i], &err);
-    return rc == 0 ? finish(t) : cli_fail("look for it", &err, NULL);
+    return rc == 0 ? preview_and_apply(t) : cli_fail("look for it", &err, NULL);
 }
 
 /* ------------------------------------------------------------------------------ what there is */
 
-static int choose(struct task *t, const char *what, struct read_corrections *which, char **path,
-                  struct err *err)
+static int choose_corrections(struct task *t, const char *what, struct read_corrections *which,
+                              char **path, struct err *err)
 {
     struct err other = {0};
     int rc = shown_path(what, path, err);
@@ -439,7 +439,7 @@ static int choose(struct task *t, const char *what, struct read_corrections *whi
     return rc;
 }
 
-static int list(struct task *t, const char *what)
+static int list_corrections(struct task *t, const char *what)
 {
     struct read_corrections which = {.state = t->w->conflicts ? "conflict" : NULL};
     struct err err = {0};
@@ -447,7 +447,7 @@ static int list(struct task *t, const char *what)
     uint64_t count = 0;
     int status = EX_OK;
 
-    if (what && choose(t, what, &which, &path, &err) != 0)
+    if (what && choose_corrections(t, what, &which, &path, &err) != 0)
         status = find_failed(&err);
     else if (listing_print(t->store, &which, t->cli->json, &count, &err) != 0)
         status = cli_fail("read the catalog", &err, NULL);
@@ -457,7 +457,7 @@ static int list(struct task *t, const char *what)
     return cli_flush(status);
 }
 
-static int decide(struct cli *cli, const struct wanted *w)
+static int decide_correction(struct cli *cli, const struct wanted *w)
 {
     const bool undo = w->undo > 0;
     struct request rq = {.type = REQUEST_CORRECT_DECIDE,
@@ -513,7 +513,7 @@ static int check_usage(const struct cli *cli, const struct wanted *w, int operan
     return -1;
 }
 
-static int correct(struct task *t, int argc, char **argv)
+static int run_correct(struct task *t, int argc, char **argv)
 {
     const struct wanted *w = t->w;
     struct err err = {0};
@@ -521,9 +521,9 @@ static int correct(struct task *t, int argc, char **argv)
     if (store_open(t->cli->catalog, STORE_READ, &t->store, &err) != 0)
         return cli_fail("open the catalog", &err, NULL);
     if (w->keep || w->undo)
-        return decide(t->cli, w);
+        return decide_correction(t->cli, w);
     if (w->list || w->conflicts)
-        return list(t, argc > 0 ? argv[0] : NULL);
+        return list_corrections(t, argc > 0 ? argv[0] : NULL);
     if (w->replace)
         return by_words(t, argv[0], argv + 1, argc - 1);
     if (w->at)
@@ -601,7 +601,7 @@ int cmd_correct(struct cli *cli, int argc, char **argv)
         return status;
     if (cli_catalog(cli, false, &err) != 0)
         return cli_fail("find the catalog", &err, NULL);
-    status = correct(&t, argc - optind, argv + optind);
+    status = run_correct(&t, argc - optind, argv + optind);
     store_close(t.store);
     changes_free(&t.changes);
     changes_free(&t.edited.refused);

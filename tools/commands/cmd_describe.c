@@ -77,18 +77,18 @@ static void on_note(void *arg, uint64_t line, bool left_out, const char *sentenc
 
 static int read_table(struct task *t, struct store *st, struct err *err)
 {
-    struct whose *whose = NULL;
+    struct lookup *lookup = NULL;
     struct csv table = {0};
-    int rc = whose_new(st, t->folder, &whose, err);
+    int rc = lookup_new(st, t->folder, &lookup, err);
 
     if (rc == 0)
         rc = csv_begin(&table, (char *)t->text.data, t->text.len, err);
     if (rc == 0)
-        rc = describe_read(&table, whose, on_note, t, &t->described, err);
+        rc = describe_read(&table, lookup, on_note, t, &t->described, err);
     if (rc == ERR_INPUT)
         err_prefix(err, "'%.200s'", t->file);
     csv_free(&table);
-    whose_free(whose);
+    lookup_free(lookup);
     return rc;
 }
 
@@ -103,7 +103,7 @@ static size_t bytes_of(const struct request_description *d)
     return n;
 }
 
-static int apply(struct task *t, struct err *err)
+static int send_descriptions(struct task *t, struct err *err)
 {
     const struct described *d = &t->described;
     struct writer *writer = NULL;
@@ -161,7 +161,7 @@ static void print_for_people(const struct task *t)
                text_plural(d->left_out, "line was", "lines were"));
 }
 
-static int describe(struct task *t, const char *path)
+static int describe_recordings(struct task *t, const char *path)
 {
     struct store *st = NULL;
     struct err err = {0};
@@ -184,7 +184,7 @@ static int describe(struct task *t, const char *path)
     store_close(st);
     if (err.code != 0)
         return cli_fail("take the list", &err, "Nothing was changed.");
-    if (!t->dry_run && t->described.count > 0 && apply(t, &err) != 0)
+    if (!t->dry_run && t->described.count > 0 && send_descriptions(t, &err) != 0)
         return cli_fail("change the catalog", &err, NULL);
     if (t->dry_run || t->applied > t->described.recordings)
         t->applied = t->described.recordings;
@@ -235,7 +235,7 @@ int cmd_describe(struct cli *cli, int argc, char **argv)
         return cli_usage(cli, optind < argc ? "name only one list" : "name a list");
     t.dry_run = w.dry_run;
     t.json = cli->json ? json_array() : NULL;
-    status = describe(&t, argv[optind]);
+    status = describe_recordings(&t, argv[optind]);
     described_free(&t.described);
     json_decref(t.json);
     buf_free(&t.text);

@@ -56,7 +56,7 @@ static void look_at_all(struct doctor *d, struct devices *all)
         doctor_trials(d, all);
 }
 
-static void conclude(const struct doctor *d, const struct devices *all)
+static void print_conclusion(const struct doctor *d, const struct devices *all)
 {
     json_t *o;
 
@@ -123,7 +123,7 @@ int cmd_doctor(struct cli *cli, int argc, char **argv)
     catch_signals();
     look_at_all(&d, all);
     if (!stopped)
-        conclude(&d, all);
+        print_conclusion(&d, all);
     json_decref(d.rows);
     free(all);
     if (stopped) {

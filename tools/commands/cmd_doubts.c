@@ -379,7 +379,8 @@ static int paths_of(char **argv, size_t n, char ***ret, struct err *err)
 }
 
 /* What is not in the catalog is a mistake, not nothing in doubt. */
-static int check(struct store *st, const struct wanted *w, char **paths, size_t n, struct err *err)
+static int check_doubt_filters(struct store *st, const struct wanted *w, char **paths, size_t n,
+                               struct err *err)
 {
     int rc = search_check(st, &(struct search_wish){.speaker = w->speaker, .language = w->language},
                           err);
@@ -398,7 +399,7 @@ static int doubts_in(struct page *p, struct store *st, const struct wanted *w, c
                                       .speaker = w->speaker,
                                       .language = w->language,
                                       .limit = w->limit ? (uint64_t)w->limit + 1 : 0};
-    int rc = check(st, w, paths, n, &p->err);
+    int rc = check_doubt_filters(st, w, paths, n, &p->err);
 
     if (rc != 0)
         return cli_fail("look for doubts", &p->err, rc == ERR_MISSING ? "" : NULL);
@@ -421,7 +422,8 @@ static int doubts_in(struct page *p, struct store *st, const struct wanted *w, c
     return rc < 0 ? cli_fail("look for doubts", &p->err, NULL) : EX_OK;
 }
 
-static int doubts(struct cli *cli, struct page *p, const struct wanted *w, char **paths, size_t n)
+static int print_doubts(struct cli *cli, struct page *p, const struct wanted *w, char **paths,
+                        size_t n)
 {
     struct store *st = NULL;
     int status;
@@ -488,7 +490,7 @@ int cmd_doubts(struct cli *cli, int argc, char **argv)
     if (paths_of(argv + optind, n, &paths, &p.err) != 0)
         status = cli_fail("look for doubts", &p.err, NULL);
     else
-        status = doubts(cli, &p, &w, paths, n);
+        status = print_doubts(cli, &p, &w, paths, n);
     for (size_t i = 0; paths && i < n; i++)
         free(paths[i]);
     free(paths);

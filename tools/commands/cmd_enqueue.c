@@ -19,7 +19,7 @@
 #include "tools/enqueue/watching.h"
 #include "tools/writer.h"
 
-#define SETTLED_MS 30000
+#define STABLE_MS 30000
 #define POLL_MS 60000
 #define RUN_STEP_US 100000
 
@@ -97,7 +97,7 @@ const struct command_option enqueue_command_table[] = {
                     "keep running, and enqueue new files as soon as they are complete"),
      .manual = "Keep running, and enqueue what comes to PATH as soon as it is complete, by its "
                "recipe, until SIGTERM or SIGINT."},
-    {COMMAND_VALUE(COMMAND_LENGTH, "settled", 0, enqueue_command, settled_ms, "LENGTH",
+    {COMMAND_VALUE(COMMAND_LENGTH, "settled", 0, enqueue_command, stable_ms, "LENGTH",
                    "a file is complete if it has not changed for this long (default: 30s with "
                    "--watch, otherwise every file is)"),
      .low = 1, .high = DAY_MS,
@@ -163,7 +163,7 @@ const struct command command_enqueue = {
 
 void enqueue_command_init(struct enqueue_command *c)
 {
-    *c = (struct enqueue_command){.settled_ms = -1, .poll_ms = POLL_MS};
+    *c = (struct enqueue_command){.stable_ms = -1, .poll_ms = POLL_MS};
     enqueue_wish_init(&c->wish);
 }
 
@@ -205,9 +205,9 @@ static int open_catalog(struct cli *cli, const struct enqueue_command *w, struct
 }
 
 /* Without --watch all are taken. */
-static int64_t settled_ms(const struct enqueue_command *w)
+static int64_t stable_ms(const struct enqueue_command *w)
 {
-    return w->settled_ms >= 0 ? w->settled_ms : w->watch ? SETTLED_MS : 0;
+    return w->stable_ms >= 0 ? w->stable_ms : w->watch ? STABLE_MS : 0;
 }
 
 struct enqueuing {
@@ -235,7 +235,7 @@ static int enqueue_all(struct enqueuing *e)
                                 .progress = !cli->quiet && isatty(STDERR_FILENO) &&
                                             !(listed && isatty(STDOUT_FILENO)),
                                 .lines = listed ? &lines : NULL,
-                                .settled_ms = settled_ms(w),
+                                .stable_ms = stable_ms(w),
                                 .as_of_ms = w->as_of_ms,
                                 .has_priority = w->has_priority,
                                 .priority = w->priority,
@@ -331,7 +331,8 @@ static int allow_again(const struct enqueuing *e)
     return status;
 }
 
-static int compare(struct enqueuing *e, struct store *known, char doing[200], struct err *err)
+static int compare_with_last_time(struct enqueuing *e, struct store *known, char doing[200],
+                                  struct err *err)
 {
     struct enqueue_command *w = e->w;
     int rc = groups_make(&w->wish, w->again, known, (const char *const *)w->roots, w->root_count,
@@ -350,7 +351,7 @@ static int compare_with_times(struct enqueuing *e, struct store *known, char doi
     int rc;
 
     e->w->wish.times = true;
-    rc = compare(e, known, doing, err);
+    rc = compare_with_last_time(e, known, doing, err);
     if (!e->groups.own || !e->groups.times || e->w->again || (rc == 0 && e->again.count == 0))
         return rc;
     again_free(&e->again);
@@ -358,11 +359,11 @@ static int compare_with_times(struct enqueuing *e, struct store *known, char doi
     e->w->wish.times = false;
     doing[0] = 0;
     *err = (struct err){0};
-    return compare(e, known, doing, err);
+    return compare_with_last_time(e, known, doing, err);
 }
 
 /* -1: go on. */
-static int settle_stages(struct enqueuing *e)
+static int resolve_stages(struct enqueuing *e)
 {
     struct enqueue_command *w = e->w;
     struct store *known = NULL;
@@ -425,7 +426,7 @@ int enqueue_command_do(struct enqueue_command *w, struct cli *cli)
 
     if (cli_catalog(cli, false, &err) != 0)
         return cli_fail("find the catalog", &err, NULL);
-    status = settle_stages(&e);
+    status = resolve_stages(&e);
     if (status < 0 && cli_catalog(cli, !w->dry_run, &err) != 0)
         status = cli_fail("find the catalog", &err, NULL);
     if (status < 0)
@@ -441,7 +442,7 @@ int enqueue_command_do(struct enqueue_command *w, struct cli *cli)
  * something has come; or `watcher`. By the recipe, so without a word on how. */
 struct words {
     const char **argv; /* to be freed; ends with NULL */
-    char as_of[WATCHING_AS_OF], settled[32], poll[32];
+    char as_of[WATCHING_AS_OF], stable[32], poll[32];
 };
 
 static int make_words(const struct enqueue_command *w, const char *helper, const char *catalog,
@@ -452,15 +453,15 @@ static int make_words(const struct enqueue_command *w, const char *helper, const
 
     if (!v)
         return err_set(err, ERR_NOMEM, "out of memory");
-    snprintf(ret->settled, sizeof(ret->settled), "--settled=%.3fs",
-             (double)(w->settled_ms >= 0 ? w->settled_ms : SETTLED_MS) / 1000);
+    snprintf(ret->stable, sizeof(ret->stable), "--settled=%.3fs",
+             (double)(w->stable_ms >= 0 ? w->stable_ms : STABLE_MS) / 1000);
     snprintf(ret->poll, sizeof(ret->poll), "--poll=%.3fs", (double)w->poll_ms / 1000);
     ret->argv = v;
     v[n++] = "nightshift";
     v[n++] = helper;
     v[n++] = w->line;
     v[n++] = ret->as_of;
-    v[n++] = ret->settled;
+    v[n++] = ret->stable;
     v[n++] = ret->poll;
     v[n++] = "--catalog";
     v[n++] = catalog;
@@ -501,7 +502,7 @@ static int watch(const struct enqueue_command *w, const struct cli *cli)
     struct watching watching = {.roots = (const char *const *)w->roots,
                                 .root_count = w->root_count,
                                 .hidden = w->hidden,
-                                .settled_ms = settled_ms(w),
+                                .stable_ms = stable_ms(w),
                                 .poll_ms = w->poll_ms};
     struct err err = {0};
     int rc = make_words(w, "watched", cli->catalog, cli->quiet, &words, &err);
@@ -548,7 +549,7 @@ static void wait_for_run(const char *catalog)
 /* ------------------------------------------------------------------------------- the commands */
 
 /* The options and the paths. -1: go on. */
-static int parse(struct cli *cli, struct enqueue_command *w, int argc, char **argv)
+static int parse_enqueue_line(struct cli *cli, struct enqueue_command *w, int argc, char **argv)
 {
     int status = command_parse(cli, &command_enqueue, w, argc, argv);
 
@@ -560,7 +561,7 @@ static int parse(struct cli *cli, struct enqueue_command *w, int argc, char **ar
 
 static bool is_well(int status) { return status == EX_OK || status == EX_NOINPUT; }
 
-static int enqueue(struct cli *cli, struct enqueue_command *w)
+static int enqueue_or_watch(struct cli *cli, struct enqueue_command *w)
 {
     int status;
 
@@ -580,9 +581,9 @@ int cmd_enqueue(struct cli *cli, int argc, char **argv)
         return cli_no_memory("enqueue");
     enqueue_command_init(&w);
     w.line = line;
-    status = parse(cli, &w, argc, argv);
+    status = parse_enqueue_line(cli, &w, argc, argv);
     if (status < 0)
-        status = enqueue(cli, &w);
+        status = enqueue_or_watch(cli, &w);
     enqueue_command_free(&w);
     free(line);
     return status;
@@ -597,7 +598,7 @@ static int parse_helper(struct cli *cli, struct enqueue_command *w, int argc, ch
         return cli_usage(cli, "this is started by `nightshift enqueue --watch` alone");
     w->line = argv[1];
     w->as_of_ms = strtoll(argv[2], NULL, 10);
-    return parse(cli, w, argc - 2, argv + 2);
+    return parse_enqueue_line(cli, w, argc - 2, argv + 2);
 }
 
 int cmd_watcher(struct cli *cli, int argc, char **argv)
@@ -626,7 +627,7 @@ int cmd_watched(struct cli *cli, int argc, char **argv)
     int status = parse_helper(cli, &w, argc, argv);
 
     if (status < 0)
-        status = enqueue(cli, &w);
+        status = enqueue_or_watch(cli, &w);
     enqueue_command_free(&w);
     return status;
 }

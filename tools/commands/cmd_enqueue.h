@@ -16,7 +16,7 @@ struct enqueue_command {             /* strings are argv's, but for the roots */
     const char **include, **exclude; /* NULL-terminated arrays */
     size_t include_n, exclude_n;
     bool follow, one_file_system, hidden, all, dry_run, unsandboxed, again, has_priority, watch;
-    int64_t settled_ms; /* -1: as usual */
+    int64_t stable_ms; /* -1: as usual */
     int64_t poll_ms;
     int64_t as_of_ms; /* 0: whenever it is looked at */
     int64_t priority;

@@ -65,7 +65,7 @@ static int on_recording(void *arg, const struct erase_recording *row)
     return 0;
 }
 
-static bool has(const struct going *g, int64_t id)
+static bool contains_id(const struct going *g, int64_t id)
 {
     for (uint32_t i = 0; i < g->count; i++)
         if (g->ids[i] == id)
@@ -124,7 +124,7 @@ static int find_recordings(struct store *st, struct going *g, const struct wante
                          names[i]);
         if (rc == 0 && w->yes && !w->dry_run)
             rc = must_be_whole(st, id, names[i], err);
-        if (rc != 0 || has(g, id))
+        if (rc != 0 || contains_id(g, id))
             continue;
         g->ids[g->count++] = id;
         rc = erase_preview(st, id, on_recording, g, err);
@@ -213,8 +213,8 @@ static void print_done(const struct wanted *w, const struct request_reply *r)
     buf_free(&b);
 }
 
-static int apply(struct cli *cli, const struct wanted *w, const struct going *g,
-                 struct request_reply *ret)
+static int send_erase_request(struct cli *cli, const struct wanted *w, const struct going *g,
+                              struct request_reply *ret)
 {
     struct request rq = {.type = REQUEST_ERASE,
                          .ids = g->ids,
@@ -253,7 +253,8 @@ static int print_result(const struct cli *cli, const struct wanted *w, const str
     return cli_flush(EX_OK);
 }
 
-static int erase(struct cli *cli, const struct wanted *w, struct going *g, char **names, int n)
+static int erase_recordings(struct cli *cli, const struct wanted *w, struct going *g, char **names,
+                            int n)
 {
     struct request_reply reply = {0};
     struct err err = {0};
@@ -266,7 +267,7 @@ static int erase(struct cli *cli, const struct wanted *w, struct going *g, char 
     if (go == CLI_UNASKED)
         return cli_unasked(cli, "it erases");
     if (go == CLI_YES)
-        status = apply(cli, w, g, &reply);
+        status = send_erase_request(cli, w, g, &reply);
     return status == EX_OK ? print_result(cli, w, g, go == CLI_YES, &reply) : status;
 }
 
@@ -315,7 +316,7 @@ static int take_marks(struct going *g, char **words, int n, struct err *err)
         uint32_t id = 0;
 
         rc = cli_u32("--allow", words[i], 1, INT32_MAX, &id, err);
-        if (rc == 0 && !has(g, id))
+        if (rc == 0 && !contains_id(g, id))
             g->ids[g->count++] = id;
     }
     return rc;
@@ -389,7 +390,7 @@ int cmd_erase(struct cli *cli, int argc, char **argv)
     else if (cli_catalog(cli, false, &err) != 0)
         status = cli_fail("find the catalog", &err, NULL);
     else
-        status = w.list ? list_marks(cli, &g) : erase(cli, &w, &g, argv + optind, n);
+        status = w.list ? list_marks(cli, &g) : erase_recordings(cli, &w, &g, argv + optind, n);
     json_decref(g.rows);
     free(g.ids);
     return status;

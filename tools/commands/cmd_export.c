@@ -514,7 +514,7 @@ static int read_all(struct export_run *x, const char *path, read_recording_fn fn
 }
 
 /* The recordings at or below the paths, into x->only, each once. */
-static int choose(struct export_run *x, char **paths, uint32_t n, struct err *err)
+static int choose_recordings(struct export_run *x, char **paths, uint32_t n, struct err *err)
 {
     size_t kept = 0;
     int rc = 0;
@@ -713,7 +713,7 @@ static int export_all(struct cli *cli, struct export_run *x, char **paths, uint3
 
     if (store_open(cli->catalog, STORE_READ, &x->store, &err) != 0)
         return cli_fail("open the catalog", &err, NULL);
-    if (choose(x, paths, n, &err) != 0 || find_base(x, &err) != 0)
+    if (choose_recordings(x, paths, n, &err) != 0 || find_base(x, &err) != 0)
         return cli_fail("read the catalog", &err, NULL);
     if (n > 0 && x->only_n == 0) {
         cli_note("cannot export: the catalog has no recording there. Try `nightshift status`.");

@@ -187,7 +187,7 @@ static int print_forgotten(const struct cli *cli, const struct wanted *w, const 
     return cli_flush(status);
 }
 
-static int forget(struct cli *cli, const struct wanted *w, const struct paths *paths)
+static int forget_results(struct cli *cli, const struct wanted *w, const struct paths *paths)
 {
     struct request rq = {.type = REQUEST_FORGET, .stage_id = w->stage};
     struct preview p = {.cli = cli, .stages = cli->json ? json_array() : NULL};
@@ -262,7 +262,7 @@ int cmd_forget(struct cli *cli, int argc, char **argv)
     if (paths_make(argv + optind, argc - optind, &paths, &err) != 0)
         return cli_fail("forget", &err, NULL);
     status = cli_catalog(cli, false, &err) != 0 ? cli_fail("find the catalog", &err, NULL)
-                                                : forget(cli, &w, &paths);
+                                                : forget_results(cli, &w, &paths);
     paths_free(&paths);
     return status;
 }
@@ -290,7 +290,7 @@ static uint64_t count_pending(struct store *st, int64_t stage_id)
     return read_progress(st, add_pending, &p, &none) == 0 ? p.count : 0;
 }
 
-static int pin(struct cli *cli, const struct wanted *w, const struct paths *paths)
+static int pin_results(struct cli *cli, const struct wanted *w, const struct paths *paths)
 {
     struct request rq = {.type = REQUEST_PIN, .stage_id = w->stage};
     struct store *there = NULL;
@@ -364,7 +364,7 @@ int cmd_pin(struct cli *cli, int argc, char **argv)
     if (paths_make(argv + optind, argc - optind, &paths, &err) != 0)
         return cli_fail("pin", &err, NULL);
     status = cli_catalog(cli, false, &err) != 0 ? cli_fail("find the catalog", &err, NULL)
-                                                : pin(cli, &w, &paths);
+                                                : pin_results(cli, &w, &paths);
     paths_free(&paths);
     return status;
 }

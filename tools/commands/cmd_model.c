@@ -65,7 +65,7 @@ static void on_model(void *arg, const char *name, const char *dir)
     free(where);
 }
 
-static int list(const struct cli *cli)
+static int list_models(const struct cli *cli)
 {
     struct list l = {.rows = cli->json ? json_array() : NULL};
     struct err err = {0};
@@ -87,7 +87,7 @@ static int list(const struct cli *cli)
     return cli_flush(EX_OK);
 }
 
-static int path(const char *name)
+static int print_model_path(const char *name)
 {
     struct err err = {0};
     char *dir = NULL;
@@ -99,7 +99,7 @@ static int path(const char *name)
     return cli_flush(EX_OK);
 }
 
-static int check(const struct cli *cli, const char *name)
+static int check_named_model(const struct cli *cli, const char *name)
 {
     struct model_check c;
     struct err err = {0};
@@ -175,11 +175,11 @@ int cmd_model(struct cli *cli, int argc, char **argv)
     if (w.revision && !pulls)
         return cli_usage(cli, "--revision goes only with pull");
     if (strcmp(what, "list") == 0 && argc - optind <= 1)
-        return list(cli);
+        return list_models(cli);
     if (argc - optind == 2 && strcmp(what, "path") == 0)
-        return path(argv[optind + 1]);
+        return print_model_path(argv[optind + 1]);
     if (argc - optind == 2 && strcmp(what, "check") == 0)
-        return check(cli, argv[optind + 1]);
+        return check_named_model(cli, argv[optind + 1]);
     if (argc - optind == 2 && pulls)
         return model_pull(cli, argv[optind + 1], w.revision);
     return cli_usage(cli, "use list, pull NAME, check NAME or path NAME");

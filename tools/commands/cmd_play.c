@@ -119,7 +119,7 @@ static int on_recording(void *arg, const struct read_recording *r)
     return 1;
 }
 
-static void choose(struct playing *p)
+static void check_playable(struct playing *p)
 {
     if (p->member_len > 0) {
         p->status = say_command(p);
@@ -153,8 +153,8 @@ static int hand_over(const struct playing *p)
 
 static bool is_number(const char *s) { return s[0] && s[strspn(s, "0123456789")] == 0; }
 
-static int find(struct store *st, const struct cli *cli, const char *what, const struct wanted *w,
-                struct playing *p, struct err *err)
+static int find_playable(struct store *st, const struct cli *cli, const char *what,
+                         const struct wanted *w, struct playing *p, struct err *err)
 {
     const bool hit = is_number(what);
     int64_t id = 0, start_ms = 0;
@@ -167,7 +167,7 @@ static int find(struct store *st, const struct cli *cli, const char *what, const
     if (rc == 1 && p->status == 0)
         rc = recording_places(st, id, hit ? NULL : what, on_place, p, err);
     if (rc == 0 && p->path)
-        choose(p);
+        check_playable(p);
     return rc > 0 ? 0 : rc;
 }
 
@@ -207,7 +207,7 @@ int cmd_play(struct cli *cli, int argc, char **argv)
         return cli_fail("find the catalog", &err, NULL);
     if (store_open(cli->catalog, STORE_READ, &st, &err) != 0)
         return cli_fail("open the catalog", &err, NULL);
-    if (find(st, cli, argv[optind], &w, &p, &err) != 0) {
+    if (find_playable(st, cli, argv[optind], &w, &p, &err) != 0) {
         status = cli_fail("play it", &err, "`nightshift search` numbers its hits.");
         if (err.code == ERR_MISSING)
             status = EX_NOINPUT;

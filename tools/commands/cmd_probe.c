@@ -11,7 +11,7 @@
 #include "base/spawn.h"
 #include "gpu/devices/cuda_load.h"
 #include "gpu/devices/probe.h"
-#include "gpu/sight/sight.h"
+#include "gpu/monitor/gpu_sample.h"
 #include "tools/cli/cli.h"
 #include "tools/commands/commands.h"
 
@@ -26,12 +26,12 @@ static FILE *take_output(void)
 }
 
 /* Every so many ms, of GPUs by their UUIDs, until nobody listens. */
-static int watch(const char *ms, char **uuids, size_t n)
+static int watch_gpus(const char *ms, char **uuids, size_t n)
 {
     const long period = strtol(ms, NULL, 10);
     FILE *out = take_output();
 
-    if (!out || period < 1 || gpu_sight_write(period, (const char *const *)uuids, n, out) != 0)
+    if (!out || period < 1 || gpu_sample_write(period, (const char *const *)uuids, n, out) != 0)
         return EX_IOERR;
     _exit(EX_OK);
 }
@@ -53,7 +53,7 @@ int probe_main(int argc, char **argv)
         return EX_IOERR;
     setrlimit(RLIMIT_CORE, &no_core);
     if (watches)
-        return watch(argv[2], argv + 3, (size_t)argc - 3);
+        return watch_gpus(argv[2], argv + 3, (size_t)argc - 3);
     if (cuda_module_find(path, sizeof(path), &err) != 0)
         return cli_fail("look at the GPUs", &err, NULL);
     out = take_output();

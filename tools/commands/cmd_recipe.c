@@ -111,7 +111,7 @@ static void put_kind(const char *path, bool first, size_t kind, const char *opti
     buf_free(&b);
 }
 
-static int show(const struct recipe_command *c, struct store *st, struct err *err)
+static int print_recipes(const struct recipe_command *c, struct store *st, struct err *err)
 {
     json_t *list = c->cli->json ? json_array() : NULL;
     struct recipes *r = NULL;
@@ -149,7 +149,7 @@ static int show_all(const struct recipe_command *c)
     int rc = store_open(c->cli->catalog, STORE_READ, &st, &err);
 
     if (rc == 0)
-        rc = show(c, st, &err);
+        rc = print_recipes(c, st, &err);
     store_close(st);
     return rc == 0 ? cli_flush(EX_OK) : cli_fail("read the catalog", &err, NULL);
 }
@@ -176,7 +176,7 @@ static int set_group(struct writer *writer, const struct groups_group *g, struct
     return rc;
 }
 
-static int set(struct recipe_command *c, struct writer *writer, struct err *err)
+static int set_recipes(struct recipe_command *c, struct writer *writer, struct err *err)
 {
     struct groups g = {0};
     char doing[200] = "";
@@ -210,7 +210,7 @@ static int remove_all(const struct recipe_command *c, struct writer *writer, uin
     return rc;
 }
 
-static int change(struct recipe_command *c)
+static int change_recipes(struct recipe_command *c)
 {
     struct writer *writer = NULL;
     struct err err = {0};
@@ -218,11 +218,11 @@ static int change(struct recipe_command *c)
     int rc = writer_open(c->cli->catalog, "recipe", 10000, c->cli->quiet, &writer, &err);
 
     if (rc == 0)
-        rc = c->remove ? remove_all(c, writer, &removed, &err) : set(c, writer, &err);
+        rc = c->remove ? remove_all(c, writer, &removed, &err) : set_recipes(c, writer, &err);
     if (rc == 0 && c->remove && removed == 0)
         rc = err_set(&err, ERR_MISSING, "it has no recipe of its own");
     if (rc == 0 && !c->cli->quiet)
-        rc = show(c, writer_store(writer), &err);
+        rc = print_recipes(c, writer_store(writer), &err);
     writer_close(writer);
     if (rc == 0)
         return cli_flush(EX_OK);
@@ -246,7 +246,7 @@ static int take_paths(struct recipe_command *c, int argc, char **argv)
     return -1;
 }
 
-static int recipe(struct recipe_command *c)
+static int run_recipe(struct recipe_command *c)
 {
     const bool said = said_anything(&c->wish);
     struct store *there = NULL;
@@ -266,7 +266,7 @@ static int recipe(struct recipe_command *c)
     if (c->remove && store_open(c->cli->catalog, STORE_READ, &there, &err) != 0)
         return cli_fail("open the catalog", &err, NULL);
     store_close(there);
-    return change(c);
+    return change_recipes(c);
 }
 
 int cmd_recipe(struct cli *cli, int argc, char **argv)
@@ -279,7 +279,7 @@ int cmd_recipe(struct cli *cli, int argc, char **argv)
     if (status < 0)
         status = take_paths(&c, argc, argv);
     if (status < 0)
-        status = recipe(&c);
+        status = run_recipe(&c);
     for (uint32_t i = 0; i < c.count; i++)
         free(c.paths[i]);
     free(c.paths);

@@ -14,8 +14,8 @@ struct wanted {
     const char *html;
 };
 
-static int put(const struct cli *cli, const struct wanted *w, const struct report *r,
-               struct err *err)
+static int write_report_output(const struct cli *cli, const struct wanted *w,
+                               const struct report *r, struct err *err)
 {
     struct buf b = BUF_INIT;
     int rc = 0;
@@ -78,7 +78,7 @@ int cmd_report(struct cli *cli, int argc, char **argv)
     status = EX_OK;
     if (report_make(cli->catalog, w.last, &r, &err) != 0)
         status = cli_fail("read the catalog", &err, NULL);
-    else if (put(cli, &w, &r, &err) != 0)
+    else if (write_report_output(cli, &w, &r, &err) != 0)
         status = cli_fail("write the report", &err, NULL);
     report_free(&r);
     return cli_flush(status);

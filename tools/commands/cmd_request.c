@@ -117,7 +117,7 @@ static int request_all(struct cli *cli, const struct kind *k, const struct wante
     return cli_flush(unknown > 0 ? EX_NOINPUT : EX_OK);
 }
 
-static int command(struct cli *cli, const struct kind *k, int argc, char **argv)
+static int run_request(struct cli *cli, const struct kind *k, int argc, char **argv)
 {
     struct wanted w = {0};
     struct err err = {0};
@@ -198,7 +198,7 @@ int cmd_retry(struct cli *cli, int argc, char **argv)
         .none =
             "No recording has failed or was cancelled there (--all also takes dismissed ones)."};
 
-    return command(cli, &kind, argc, argv);
+    return run_request(cli, &kind, argc, argv);
 }
 
 #define AGAIN "; `nightshift retry PATH` or `retry --all` tries "
@@ -244,7 +244,7 @@ int cmd_cancel(struct cli *cli, int argc, char **argv)
         .many = "recordings cancelled; `nightshift retry` takes them up again.",
         .none = "No recording is waiting there. To dismiss failed ones: --failed"};
 
-    return command(cli, &kind, argc, argv);
+    return run_request(cli, &kind, argc, argv);
 }
 
 static const struct command_option everything[] = {
@@ -270,7 +270,7 @@ int cmd_pause(struct cli *cli, int argc, char **argv)
                                      .none = "No recording is waiting there.",
                                      .whole = true};
 
-    return command(cli, &kind, argc, argv);
+    return run_request(cli, &kind, argc, argv);
 }
 
 static const struct command_option priority_options[] = {
@@ -296,7 +296,7 @@ int cmd_priority(struct cli *cli, int argc, char **argv)
                                      .many = "recordings have that priority now.",
                                      .none = "No waiting recording there changed its priority."};
 
-    return command(cli, &kind, argc, argv);
+    return run_request(cli, &kind, argc, argv);
 }
 
 const struct command command_resume = {
@@ -318,5 +318,5 @@ int cmd_resume(struct cli *cli, int argc, char **argv)
                                      .none = "No recording is paused there.",
                                      .whole = true};
 
-    return command(cli, &kind, argc, argv);
+    return run_request(cli, &kind, argc, argv);
 }

@@ -14,7 +14,7 @@
 #include "store/read/read.h"
 #include "store/store.h"
 #include "tools/commands/cmd_enqueue.h"
-#include "tools/stages_aside.h"
+#include "tools/disabled_stages.h"
 #include "tools/cli/account.h"
 #include "tools/cli/cli.h"
 #include "tools/on_finish.h"
@@ -376,12 +376,12 @@ static void print_left(const struct scheduler_result *r, const struct after *all
     else if (r->tasks_left > 0 && all->totals.paused)
         puts("The catalog is paused: `nightshift resume`, then `nightshift run`.");
     else if (r->tasks_left > 0)
-        puts(r->put_aside
+        puts(r->stages_disabled
                  ? "The rest belongs to a disabled stage: nightshift status"
                  : "The rest is paused, missing, or waiting for a retry: nightshift status");
 }
 
-static void amount(uint64_t n, const char *what)
+static void print_count(uint64_t n, const char *what)
 {
     char count[TEXT_LEN];
 
@@ -443,9 +443,9 @@ static void print_result(const struct scheduler_result *r, const struct after *a
         printf("%s %s done, %s failed, %s left", text_count(r->recordings_done, a),
                text_plural(r->recordings_done, "recording", "recordings"),
                text_count(r->recordings_failed, b), text_count(r->recordings_left, c));
-        amount(of->paused, "paused");
-        amount(of->cancelled, "cancelled");
-        amount(of->absent, "gone from the disk");
+        print_count(of->paused, "paused");
+        print_count(of->cancelled, "cancelled");
+        print_count(of->absent, "gone from the disk");
         puts(".");
     }
     if (waiting > 0 && r->recordings_left == 0)
@@ -460,19 +460,19 @@ static void print_result(const struct scheduler_result *r, const struct after *a
     print_left(r, all);
 }
 
-/* What can be done about the stages that were put aside; "" when that cannot be read. *ret is to be
- * freed. */
-static char *ways_out(const char *catalog)
+/* What can be done about the stages that were quarantined; "" when that cannot be read. *ret is to
+ * be freed. */
+static char *remedies(const char *catalog)
 {
-    struct stages_aside *a = NULL;
+    struct disabled_stages *a = NULL;
     struct store *st = NULL;
     struct buf b = BUF_INIT;
     struct err err = {0};
     char *ret;
 
-    if (store_open(catalog, STORE_READ, &st, &err) == 0 && stages_aside_read(st, &a, &err) == 0)
-        (void)stages_aside_ways_out(st, a, &b, &err);
-    stages_aside_free(a);
+    if (store_open(catalog, STORE_READ, &st, &err) == 0 && disabled_stages_read(st, &a, &err) == 0)
+        (void)disabled_stages_remedies(st, a, &b, &err);
+    disabled_stages_free(a);
     store_close(st);
     if (b.len > 0)
         buf_printf(&b, ".");
@@ -489,7 +489,7 @@ static int end_badly(const struct cli *cli, const struct scheduler_result *r, co
     char *hint;
     int status;
 
-    if (!r->put_aside) {
+    if (!r->stages_disabled) {
         status =
             cli_fail("run", err, err->code == ERR_USAGE ? "Try `nightshift run --help`." : NULL);
         /* A night that never began must not look like one that goes on another time. */
@@ -497,7 +497,7 @@ static int end_badly(const struct cli *cli, const struct scheduler_result *r, co
     }
     if (!cli->quiet && !cli->json)
         print_result(r, &after);
-    hint = ways_out(cli->catalog);
+    hint = remedies(cli->catalog);
     status = cli_fail("do all stages", err, hint && hint[0] != 0 ? hint : NULL);
     free(hint);
     return status;
@@ -511,7 +511,7 @@ static void know_stage(const char *name, const char *params_json, struct schedul
     struct err err = {0};
 
     _Static_assert(SCHEDULER_DECODING_LEN == TRANSCRIBE_DECODING_LEN, "one text");
-    ret->settles = stage_settles(name);
+    ret->finalizes = stage_finalizes(name);
     ret->most_shard_ms = lease_most_shard_ms(name, params_json);
     if (stage_hears_apart(name, params_json))
         ret->mixed_most_shard_ms = lease_most_shard_ms(name, "{}");
@@ -541,7 +541,8 @@ static int status_of(const struct wanted *w, const struct scheduler_result *r)
 }
 
 /* The run itself, of cli->catalog, and what is said of it. */
-static int run(struct cli *cli, struct wanted *w, struct scheduler_result *r, struct err *err)
+static int run_and_report(struct cli *cli, struct wanted *w, struct scheduler_result *r,
+                          struct err *err)
 {
     char begun[CLOCK_ISO_LEN];
     struct after after;
@@ -560,8 +561,8 @@ static int run(struct cli *cli, struct wanted *w, struct scheduler_result *r, st
     return cli_flush(status);
 }
 
-static void tell(const struct cli *cli, const struct wanted *w, const struct scheduler_result *r,
-                 const struct err *failure)
+static void call_on_finish(const struct cli *cli, const struct wanted *w,
+                           const struct scheduler_result *r, const struct err *failure)
 {
     if (w->on_finish)
         on_finish(w->on_finish, cli->catalog ? cli->catalog : "", r, failure);
@@ -574,7 +575,7 @@ static int not_begun(const struct cli *cli, const struct wanted *w, const char *
     const struct scheduler_result none = {0};
     const int status = cli_fail(doing, err, hint);
 
-    tell(cli, w, &none, err);
+    call_on_finish(cli, w, &none, err);
     return status;
 }
 
@@ -582,9 +583,9 @@ static int run_catalog(struct cli *cli, struct wanted *w)
 {
     struct scheduler_result r = {0};
     struct err err = {0};
-    const int status = run(cli, w, &r, &err);
+    const int status = run_and_report(cli, w, &r, &err);
 
-    tell(cli, w, &r, &err);
+    call_on_finish(cli, w, &r, &err);
     return status;
 }
 
@@ -635,14 +636,14 @@ static int run_part(struct cli *cli, struct wanted *w)
         err_set(&err, ERR_NOMEM, "out of memory");
         status = EX_OSERR;
     } else if (!part_run_stopped(p)) {
-        status = run(cli, w, &r, &err);
+        status = run_and_report(cli, w, &r, &err);
     }
     failed = err.code != 0;
     ran = status;
     status = write_back(p, status, &err);
     if (failed && status == ran)
         status = ask_again(p, w, status);
-    tell(cli, w, &r, &err);
+    call_on_finish(cli, w, &r, &err);
     part_run_close(p);
     return status;
 }

@@ -42,7 +42,7 @@ static int on_span(void *arg, const struct read_span *row)
     return search_print(arg, &r);
 }
 
-static char *joined(int argc, char **argv, int from)
+static char *join_arguments(int argc, char **argv, int from)
 {
     struct buf b = BUF_INIT;
     char *ret;
@@ -167,7 +167,7 @@ static int fail_text(const struct cli *cli, const char *text, size_t at, const s
 }
 
 /* Looks at what is typed before anything is searched. EX_OK, or the status to leave with. */
-static int understand(const struct cli *cli, struct store *st, struct search_wish *wish)
+static int parse_search_text(const struct cli *cli, struct store *st, struct search_wish *wish)
 {
     struct search_typed typed = {0};
     struct err err = {0};
@@ -186,8 +186,8 @@ static int understand(const struct cli *cli, struct store *st, struct search_wis
     return EX_OK;
 }
 
-static int report(struct cli *cli, struct store *st, const struct search_wish *wish,
-                  const struct search_page *h, int rc, const struct err *err)
+static int report_search_end(struct cli *cli, struct store *st, const struct search_wish *wish,
+                             const struct search_page *h, int rc, const struct err *err)
 {
     char n[TEXT_LEN];
 
@@ -212,7 +212,7 @@ static int search_in(struct cli *cli, struct store *st, const struct wanted *w, 
     struct search_wish wish = wish_of(w, text, path);
     struct search_page h = {.store = st, .json = cli->json, .limit = w->limit, .path = path};
     struct err err = {0};
-    int status = text ? understand(cli, st, &wish) : EX_OK, rc;
+    int status = text ? parse_search_text(cli, st, &wish) : EX_OK, rc;
 
     if (status != EX_OK)
         return status;
@@ -223,7 +223,7 @@ static int search_in(struct cli *cli, struct store *st, const struct wanted *w, 
                                   : search_all(st, &wish, &h, &err);
     if (h.err.code != 0)
         err = h.err;
-    status = report(cli, st, &wish, &h, rc, &err);
+    status = report_search_end(cli, st, &wish, &h, rc, &err);
     if (!cli->json && h.err.code == 0 && rc >= 0)
         search_last_keep(cli->catalog, &h.hits);
     buf_free(&h.last);
@@ -231,7 +231,8 @@ static int search_in(struct cli *cli, struct store *st, const struct wanted *w, 
     return status;
 }
 
-static int search(struct cli *cli, const struct wanted *w, const char *text, const char *path)
+static int search_catalog(struct cli *cli, const struct wanted *w, const char *text,
+                          const char *path)
 {
     struct store *st = NULL;
     struct err err = {0};
@@ -248,7 +249,7 @@ static int search(struct cli *cli, const struct wanted *w, const char *text, con
 }
 
 /* What does not go together; EX_OK, or the status to leave with. */
-static int check(const struct cli *cli, const struct wanted *w, bool says)
+static int check_search_options(const struct cli *cli, const struct wanted *w, bool says)
 {
     if (!says && !w->sound)
         return cli_usage(cli, "name the words to search for");
@@ -334,10 +335,10 @@ int cmd_search(struct cli *cli, int argc, char **argv)
     if (status >= 0)
         return status;
     says = optind < argc;
-    status = check(cli, &w, says);
+    status = check_search_options(cli, &w, says);
     if (status != EX_OK)
         return status;
-    text = says ? joined(argc, argv, optind) : NULL;
+    text = says ? join_arguments(argc, argv, optind) : NULL;
     if (w.path && cli_place(w.path, &path, &err) == 0)
         shown = utf8_display(path, strlen(path));
     if ((says && !text) || (w.path && !shown)) {
@@ -347,7 +348,7 @@ int cmd_search(struct cli *cli, int argc, char **argv)
     } else if (cli_catalog(cli, false, &err) != 0)
         status = cli_fail("find the catalog", &err, NULL);
     else
-        status = search(cli, &w, text, shown);
+        status = search_catalog(cli, &w, text, shown);
     free(shown);
     free(path);
     free(text);

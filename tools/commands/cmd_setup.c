@@ -73,7 +73,7 @@ static bool may_fetch(const struct cli *cli, const struct setup_options *o, int 
     return false;
 }
 
-static int bring(const struct cli *cli, struct setup *s)
+static int fetch_lacking_models(const struct cli *cli, struct setup *s)
 {
     struct setup_room room = {0};
     struct err err = {0};
@@ -101,7 +101,7 @@ static bool may_save(const struct setup *s)
 
 static int set_up(const struct cli *cli, struct setup *s)
 {
-    int status = bring(cli, s), saved;
+    int status = fetch_lacking_models(cli, s), saved;
 
     if (s->options->save && may_save(s)) {
         saved = setup_save(s, cli);

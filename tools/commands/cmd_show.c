@@ -61,7 +61,7 @@ struct page {
 };
 
 /* Text in a colour, where there are any; sgr "": as it is. */
-static void paint(const struct page *p, const char *sgr, const char *text)
+static void print_colored(const struct page *p, const char *sgr, const char *text)
 {
     bool on = p->color && sgr[0] && text[0];
 
@@ -99,12 +99,12 @@ static int print_row(void *arg, const struct read_segment *row)
 
     clock_hms(row->start_ms, at);
     printf("%*s ", p->time_width, at);
-    paint(p, doubt, mark);
+    print_colored(p, doubt, mark);
     printf("%*s", 3 - (int)strlen(mark), "");
     if (row->speaker[0]) {
         char *speaker = utf8_display(row->speaker, strlen(row->speaker));
 
-        paint(p, color_of(p, row->speaker), speaker ? speaker : "");
+        print_colored(p, color_of(p, row->speaker), speaker ? speaker : "");
         putchar(':');
         column += text_width(speaker ? speaker : "") + 1;
         free(speaker);
@@ -191,7 +191,7 @@ static void print_head(const struct page *p, const struct read_recording *r)
 {
     char length[TEXT_LEN], *title = utf8_display(r->title, strlen(r->title));
 
-    paint(p, "1", r->path);
+    print_colored(p, "1", r->path);
     printf("%s%s\n", r->member[0] ? "//" : "", r->member);
     if (title && title[0])
         printf("%s\n", title);

@@ -145,7 +145,7 @@ static void saying_free(struct saying *s)
 
 /* Whom `confirm` or `deny` is about: the one that is proposed; a name that was confirmed can be
  * denied, too. */
-static const char *about(const struct one *o, const char *verb, struct err *err)
+static const char *choose_subject_name(const struct one *o, const char *verb, struct err *err)
 {
     if (o->proposed[0])
         return o->proposed;
@@ -158,13 +158,13 @@ static const char *about(const struct one *o, const char *verb, struct err *err)
 }
 
 /* name NULL: as is proposed. */
-static int say(struct saying *s, struct store *st, const char *what, const char *verb,
-               const char *name, bool everywhere, struct err *err)
+static int add_name_request(struct saying *s, struct store *st, const char *what, const char *verb,
+                            const char *name, bool everywhere, struct err *err)
 {
     struct one o = {0};
     int rc = find_one(st, what, &o, err);
 
-    if (rc == 0 && !name && !(name = about(&o, verb, err)))
+    if (rc == 0 && !name && !(name = choose_subject_name(&o, verb, err)))
         rc = err_prefix(err, "'%.200s'", what);
     if (rc == 0) {
         char *kept = strdup(name);
@@ -195,7 +195,7 @@ static void print_said(const struct request *rq)
 }
 
 /* Each is a request of its own: what was said before a speaker who is gone holds. */
-static int tell(struct cli *cli, const struct saying *s, struct err *err)
+static int send_name_requests(struct cli *cli, const struct saying *s, struct err *err)
 {
     struct request_reply reply = {0};
     struct writer *writer = NULL;
@@ -228,11 +228,11 @@ static int say_all(struct cli *cli, const struct wanted *w, int argc, char **arg
         return cli_fail("open the catalog", &err, NULL);
     }
     for (int i = 1; rc == 0 && i < (naming ? 2 : argc); i++)
-        rc = say(&s, st, argv[i], argv[0], naming ? argv[2] : NULL,
-                 naming ? w->everywhere && argv[2][0] : !denying, &err);
+        rc = add_name_request(&s, st, argv[i], argv[0], naming ? argv[2] : NULL,
+                              naming ? w->everywhere && argv[2][0] : !denying, &err);
     store_close(st);
     if (rc == 0)
-        rc = tell(cli, &s, &err);
+        rc = send_name_requests(cli, &s, &err);
     saying_free(&s);
     if (rc != 0)
         return cli_fail(naming ? "name the speaker" : "decide who the speaker is", &err,
@@ -252,7 +252,7 @@ struct voices {
     const struct one *of;
     size_t limit; /* 0: none */
     struct voice *list;
-    size_t count, room;
+    size_t count, capacity;
     unsigned demo; /* of tools/demo_model.h */
     struct err err;
 };
@@ -275,7 +275,7 @@ static int by_likeness(const void *a, const void *b)
 }
 
 /* NAN when they cannot be compared. */
-static double likeness(const struct one *o, const struct find_speaker *row)
+static double compute_voice_likeness(const struct one *o, const struct find_speaker *row)
 {
     double dot = 0, xx = 0, yy = 0;
 
@@ -295,10 +295,10 @@ static double likeness(const struct one *o, const struct find_speaker *row)
 /* Keeps the best: with a limit there is never room for more than some more than that. */
 static int voice_room(struct voices *v)
 {
-    size_t room = v->room ? v->room * 2 : 64;
+    size_t capacity = v->capacity ? v->capacity * 2 : 64;
     struct voice *list;
 
-    if (v->count < v->room)
+    if (v->count < v->capacity)
         return 0;
     if (v->limit > 0 && v->count >= v->limit * 2) {
         qsort(v->list, v->count, sizeof(*v->list), by_likeness);
@@ -306,11 +306,11 @@ static int voice_room(struct voices *v)
             voice_free(&v->list[--v->count]);
         return 0;
     }
-    list = realloc(v->list, room * sizeof(*list));
+    list = realloc(v->list, capacity * sizeof(*list));
     if (!list)
         return err_set(&v->err, ERR_NOMEM, "out of memory");
     v->list = list;
-    v->room = room;
+    v->capacity = capacity;
     return 0;
 }
 
@@ -320,7 +320,7 @@ static int take_voice(void *arg, const struct find_speaker *row)
     struct voice new = {.speaker_id = row->speaker_id,
                         .media_id = row->media_id,
                         .speech_ms = row->speech_ms,
-                        .likeness = likeness(v->of, row)};
+                        .likeness = compute_voice_likeness(v->of, row)};
 
     if (row->speaker_id == v->of->speaker_id || !isfinite(new.likeness))
         return 0;
@@ -415,7 +415,7 @@ struct once {
     struct store *store;
     const char *path; /* the one that is asked about */
     int64_t *ids;     /* [room]; the first `known`, of paths before, are sorted */
-    size_t known, count, room;
+    size_t known, count, capacity;
     struct err err;
 };
 
@@ -452,7 +452,7 @@ static int take_once(void *arg, const struct find_speaker *row)
 
     if (o->known > 0 && bsearch(&row->speaker_id, o->ids, o->known, sizeof(*o->ids), by_id))
         return 0;
-    if (!list_grow(&o->ids, &o->room, o->count, sizeof(*o->ids)))
+    if (!list_grow(&o->ids, &o->capacity, o->count, sizeof(*o->ids)))
         return err_set(&o->err, ERR_NOMEM, "out of memory");
     o->ids[o->count++] = row->speaker_id;
     if (find_place(o->store, row->media_id, o->path, take_placed, &p, &o->err) != 0)
@@ -501,7 +501,8 @@ static int for_each(struct store *st, bool vectors_only, int argc, char **argv, 
     return rc;
 }
 
-static int alike(struct cli *cli, const struct wanted *w, struct store *st, int argc, char **argv)
+static int list_similar_voices(struct cli *cli, const struct wanted *w, struct store *st, int argc,
+                               char **argv)
 {
     struct one o = {0};
     struct voices v = {.of = &o, .limit = w->limit};
@@ -626,7 +627,7 @@ static int list_row(void *arg, const struct find_speaker *row)
     return 0;
 }
 
-static void explain(const struct listing *l)
+static void print_speaker_hints(const struct listing *l)
 {
     if (l->proposed)
         cli_print("A name with a question mark is proposed: `nightshift speakers confirm` or "
@@ -651,7 +652,8 @@ static int print_nobody(struct store *st, struct err *err)
     return rc;
 }
 
-static int list(struct cli *cli, const struct wanted *w, struct store *st, int argc, char **argv)
+static int list_speakers(struct cli *cli, const struct wanted *w, struct store *st, int argc,
+                         char **argv)
 {
     struct listing l = {.wanted = w, .json = cli->json ? json_array() : NULL};
     struct err err = {0};
@@ -665,7 +667,7 @@ static int list(struct cli *cli, const struct wanted *w, struct store *st, int a
     } else if (rc == 0 && l.count == 0) {
         rc = print_nobody(st, &err);
     } else if (rc == 0) {
-        explain(&l);
+        print_speaker_hints(&l);
     }
     json_decref(l.json);
     return rc != 0 ? cli_fail("list the speakers", &err, NULL) : EX_OK;
@@ -751,7 +753,8 @@ int cmd_speakers(struct cli *cli, int argc, char **argv)
         return say_all(cli, &w, argc - optind, argv + optind);
     if (store_open(cli->catalog, STORE_READ, &st, &err) != 0)
         return cli_fail("open the catalog", &err, NULL);
-    status = w.like ? alike(cli, &w, st, argc, argv) : list(cli, &w, st, argc, argv);
+    status = w.like ? list_similar_voices(cli, &w, st, argc, argv)
+                    : list_speakers(cli, &w, st, argc, argv);
     store_close(st);
     return cli_flush(status);
 }

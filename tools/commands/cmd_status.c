@@ -12,8 +12,8 @@
 #define SCREEN_BYTES 65536
 
 /* Everything, once, to out. *on: a run is. */
-static int look(const struct cli *cli, const struct status_wanted *w, FILE *out, bool *on,
-                struct err *err)
+static int print_status_once(const struct cli *cli, const struct status_wanted *w, FILE *out,
+                             bool *on, struct err *err)
 {
     struct status s;
     int rc = status_open(cli->catalog, &s, err);
@@ -57,7 +57,7 @@ static int look_in_place(const struct cli *cli, const struct status_wanted *w, b
 
     if (!out)
         return err_set(err, ERR_NOMEM, "out of memory");
-    rc = look(cli, w, out, on, err);
+    rc = print_status_once(cli, w, out, on, err);
     if (fclose(out) != 0 && rc == 0)
         rc = err_set(err, ERR_NOMEM, "out of memory");
     if (rc == 0)
@@ -76,7 +76,8 @@ static int watch(const struct cli *cli, const struct status_wanted *w, struct er
     if (in_place)
         setvbuf(stdout, NULL, _IOFBF, SCREEN_BYTES);
     for (;;) {
-        rc = in_place ? look_in_place(cli, w, &on, err) : look(cli, w, stdout, &on, err);
+        rc = in_place ? look_in_place(cli, w, &on, err)
+                      : print_status_once(cli, w, stdout, &on, err);
         if (rc != 0 || !on || fflush(stdout) != 0)
             return rc;
         usleep(WATCH_US);
@@ -123,7 +124,7 @@ int cmd_status(struct cli *cli, int argc, char **argv)
                          argv[optind]);
     if (cli_catalog(cli, false, &err) != 0)
         return cli_fail("find the catalog", &err, NULL);
-    if ((w.watch ? watch(cli, &w, &err) : look(cli, &w, stdout, &on, &err)) != 0)
+    if ((w.watch ? watch(cli, &w, &err) : print_status_once(cli, &w, stdout, &on, &err)) != 0)
         status = cli_fail("read the catalog", &err, NULL);
     else
         status = EX_OK;

@@ -55,7 +55,7 @@ struct file {
 struct verify {
     struct cli *cli;
     struct file *files; /* owned */
-    size_t count, cap;
+    size_t count, capacity;
     struct request_verified batch[BATCH_FILES];
     uint32_t batched;
     uint64_t batched_bytes, bytes, counts[OUTCOMES];
@@ -69,7 +69,7 @@ static int take_file(void *arg, const struct read_file *row)
     struct verify *v = arg;
     struct file *f;
 
-    if (!list_grow(&v->files, &v->cap, v->count, sizeof(*v->files)))
+    if (!list_grow(&v->files, &v->capacity, v->count, sizeof(*v->files)))
         return ERR_NOMEM;
     f = &v->files[v->count];
     *f = (struct file){.path = strndup(row->path_raw, row->path_raw_len),
@@ -153,7 +153,7 @@ static enum outcome look_at(struct verify *v, const struct file *f, uint8_t hash
 
 /* ---- what is wrong with them */
 
-static void narrow(char **below, const char *path)
+static void narrow_common_folder(char **below, const char *path)
 {
     const char *slash = strrchr(path, '/');
     char *folder = *below;
@@ -173,11 +173,11 @@ static void narrow(char **below, const char *path)
 }
 
 /* Those with other bytes are what it is for: they are named all. */
-static void say(struct verify *v, const struct file *f, enum outcome is)
+static void report_bad_file(struct verify *v, const struct file *f, enum outcome is)
 {
     char *shown = NULL;
 
-    narrow(&v->below[is], f->path);
+    narrow_common_folder(&v->below[is], f->path);
     if (is > CHANGED && v->counts[is] > NAMED)
         return;
     shown = utf8_display(f->path, strlen(f->path));
@@ -224,7 +224,7 @@ static void say_more(const struct verify *v, enum outcome is)
 /* ---- all of them */
 
 /* The catalog is held for this moment alone: reading may take all night. */
-static int flush(struct verify *v, struct err *err)
+static int flush_verified_batch(struct verify *v, struct err *err)
 {
     struct request rq = {.type = REQUEST_VERIFIED, .verified = v->batch, .count = v->batched};
     struct request_reply reply = {0};
@@ -249,7 +249,7 @@ static int verify_one(struct verify *v, const struct file *f, struct err *err)
 
     v->counts[is]++;
     if (outcomes[is].problem)
-        say(v, f, is);
+        report_bad_file(v, f, is);
     if (is > CHANGED)
         return 0;
     *to = (struct request_verified){.path = f->path,
@@ -260,7 +260,7 @@ static int verify_one(struct verify *v, const struct file *f, struct err *err)
     memcpy(to->hash, is == CHANGED ? f->hash : hash, sizeof(to->hash));
     if (++v->batched < BATCH_FILES && v->bytes - v->batched_bytes < BATCH_BYTES)
         return 0;
-    return flush(v, err);
+    return flush_verified_batch(v, err);
 }
 
 static void print_outcome(const struct verify *v)
@@ -295,7 +295,7 @@ static void print_outcome(const struct verify *v)
     buf_free(&b);
 }
 
-static int verify(struct verify *v, int argc, char **argv)
+static int verify_files(struct verify *v, int argc, char **argv)
 {
     struct store *st = NULL;
     struct err err = {0};
@@ -316,7 +316,7 @@ static int verify(struct verify *v, int argc, char **argv)
     for (size_t i = 0; rc == 0 && i < v->count; i++)
         rc = verify_one(v, &v->files[i], &err);
     if (rc == 0)
-        rc = flush(v, &err);
+        rc = flush_verified_batch(v, &err);
     for (enum outcome is = STALE; is < OUTCOMES; is++)
         say_more(v, is);
     if (rc != 0)
@@ -480,7 +480,7 @@ int cmd_verify(struct cli *cli, int argc, char **argv)
         return cli_fail("verify the files", &err, NULL);
     }
     v->cli = cli;
-    status = verify(v, argc, argv);
+    status = verify_files(v, argc, argv);
     for (size_t i = 0; i < v->count; i++)
         free(v->files[i].path);
     free(v->files);

@@ -45,7 +45,7 @@ static void folding_free(struct folding *f)
 }
 
 /* Behind `out`: lower case, without marks and punctuation; what is nothing else, as it is. */
-static size_t fold(struct folding *f, const struct word *w, struct buf *out)
+static size_t fold_word(struct folding *f, const struct word *w, struct buf *out)
 {
     size_t before = out->len;
     char *s;
@@ -71,11 +71,11 @@ static size_t fold(struct folding *f, const struct word *w, struct buf *out)
 
 /* ------------------------------------------------------------------------------- splitting */
 
-static int add(struct word_list *w, struct word word, struct err *err)
+static int append_word(struct word_list *w, struct word word, struct err *err)
 {
     if (w->count == WORD_LIST_MAX)
         return err_set(err, ERR_LIMIT, "it has more than %d words: try it in parts", WORD_LIST_MAX);
-    if (!list_grow(&w->list, &w->room, w->count, sizeof(*w->list)))
+    if (!list_grow(&w->list, &w->capacity, w->count, sizeof(*w->list)))
         return err_set(err, ERR_NOMEM, "out of memory");
     w->list[w->count++] = word;
     return 0;
@@ -90,19 +90,19 @@ static bool is_joined(const char *text, const struct hunk_word *list, size_t i)
                  : script_of(text + list[i].at, &bytes) == SCRIPT_UNPARTED;
 }
 
-static int split(struct word_list *w, uint32_t part, const char *text, struct err *err)
+static int split_into_words(struct word_list *w, uint32_t part, const char *text, struct err *err)
 {
     struct hunk_word *list = NULL;
     size_t n = 0;
     int rc = hunk_words(text, &list, &n, err);
 
     for (size_t i = 0; rc == 0 && i < n; i++)
-        rc = add(w,
-                 (struct word){.s = text + list[i].at,
-                               .len = (uint32_t)list[i].len,
-                               .part = part,
-                               .joined = is_joined(text, list, i)},
-                 err);
+        rc = append_word(w,
+                         (struct word){.s = text + list[i].at,
+                                       .len = (uint32_t)list[i].len,
+                                       .part = part,
+                                       .joined = is_joined(text, list, i)},
+                         err);
     free(list);
     return rc;
 }
@@ -123,12 +123,12 @@ int word_list_add(struct word_list *w, uint32_t part, const char *text, int64_t 
 {
     struct folding f = {0};
     size_t first = w->count;
-    int rc = split(w, part, text, err);
+    int rc = split_into_words(w, part, text, err);
 
     set_times(w, first, start_ms, end_ms);
     for (size_t i = first; rc == 0 && i < w->count; i++) {
         w->list[i].folded = w->folded.len;
-        w->list[i].folded_len = fold(&f, &w->list[i], &w->folded);
+        w->list[i].folded_len = fold_word(&f, &w->list[i], &w->folded);
         if (w->folded.failed)
             rc = err_set(err, ERR_NOMEM, "out of memory");
     }
@@ -152,7 +152,7 @@ static int by_text(const void *a, const void *b)
     return c != 0 ? c : (x->len > y->len) - (x->len < y->len);
 }
 
-static void label(struct word_list *w, struct labelled *all)
+static void label_words(struct word_list *w, struct labelled *all)
 {
     for (size_t i = 0; i < w->count; i++)
         all[i] = (struct labelled){w->folded.data + w->list[i].folded, w->list[i].folded_len,
@@ -168,8 +168,8 @@ int word_list_number(struct word_list *a, struct word_list *b, struct err *err)
 
     if (!all)
         return err_set(err, ERR_NOMEM, "out of memory");
-    label(a, all);
-    label(b, all + a->count);
+    label_words(a, all);
+    label_words(b, all + a->count);
     qsort(all, n, sizeof(*all), by_text);
     for (size_t i = 0; i < n; i++) {
         id += i > 0 && by_text(&all[i - 1], &all[i]) != 0;
@@ -343,7 +343,8 @@ static int64_t shift_at(const struct aligner *x, const struct gap *g)
     return n > 0 ? sum / n : 0;
 }
 
-static int32_t worth(const struct aligner *x, size_t i, size_t j, bool first, int64_t shift)
+static int32_t score_word_pair(const struct aligner *x, size_t i, size_t j, bool first,
+                               int64_t shift)
 {
     const struct word *a = &x->a[i], *b = &x->b[j];
     int64_t late = b->ms >= 0 && a->ms >= 0 ? llabs(b->ms - shift - a->ms) / LATE_MS : 0;
@@ -355,7 +356,7 @@ static int32_t worth(const struct aligner *x, size_t i, size_t j, bool first, in
 
 enum step { STEP_A, STEP_B, STEP_BOTH }; /* over a word of a, of b, of both */
 
-static void trace(struct aligner *x, const struct gap *g, const uint8_t *steps)
+static void trace_gap_path(struct aligner *x, const struct gap *g, const uint8_t *steps)
 {
     size_t width = g->b1 - g->b0, i = g->a1, j = g->b1;
 
@@ -385,7 +386,7 @@ static void next_row(const struct aligner *x, const struct gap *g, size_t i, int
             steps[k - 1] = STEP_B;
         }
         if (x->a[i].id == x->b[j].id) {
-            int32_t both = corner + worth(x, i, j, i == g->a0 || j == g->b0, shift);
+            int32_t both = corner + score_word_pair(x, i, j, i == g->a0 || j == g->b0, shift);
 
             if (both >= best) {
                 best = both;
@@ -408,7 +409,7 @@ static int align_exactly(struct aligner *x, const struct gap *g, struct err *err
     for (size_t i = 0; rc == 0 && i < height; i++)
         next_row(x, g, g->a0 + i, shift, row, steps + i * width);
     if (rc == 0)
-        trace(x, g, steps);
+        trace_gap_path(x, g, steps);
     x->cells += (uint64_t)width * height;
     free(row);
     free(steps);
@@ -531,7 +532,7 @@ static size_t find_stretches(const struct aligner *x, struct stretch *list)
 }
 
 /* How many words more lie between two on one side than on the other. */
-static size_t skew(const struct stretch *first, const struct stretch *second)
+static size_t compute_skew(const struct stretch *first, const struct stretch *second)
 {
     size_t a = second->a - (first->a + first->len), b = second->b - (first->b + first->len);
 
@@ -545,7 +546,7 @@ static bool is_chance(const struct stretch *s, size_t jump)
     return jump > SKEW_WORDS && s->len < (wanted < SURE_WORDS ? wanted : SURE_WORDS);
 }
 
-static void forget(struct aligner *x, const struct stretch *s)
+static void clear_matches(struct aligner *x, const struct stretch *s)
 {
     for (size_t k = 0; k < s->len; k++)
         x->match[s->b + k] = ALIGN_NONE;
@@ -557,16 +558,18 @@ static void forget_chance(struct aligner *x, struct stretch *list, size_t count)
 {
     size_t kept = 0, first = 0;
 
-    while (count > 1 && is_chance(&list[count - 1], skew(&list[count - 2], &list[count - 1])))
-        forget(x, &list[--count]);
-    while (first + 1 < count && is_chance(&list[first], skew(&list[first], &list[first + 1])))
-        forget(x, &list[first++]);
+    while (count > 1 &&
+           is_chance(&list[count - 1], compute_skew(&list[count - 2], &list[count - 1])))
+        clear_matches(x, &list[--count]);
+    while (first + 1 < count &&
+           is_chance(&list[first], compute_skew(&list[first], &list[first + 1])))
+        clear_matches(x, &list[first++]);
     for (size_t i = first; i < count; i++) {
-        size_t before = kept > 0 ? skew(&list[kept - 1], &list[i]) : SIZE_MAX;
-        size_t behind = i + 1 < count ? skew(&list[i], &list[i + 1]) : SIZE_MAX;
+        size_t before = kept > 0 ? compute_skew(&list[kept - 1], &list[i]) : SIZE_MAX;
+        size_t behind = i + 1 < count ? compute_skew(&list[i], &list[i + 1]) : SIZE_MAX;
 
         if (kept > 0 && i + 1 < count && is_chance(&list[i], before < behind ? before : behind))
-            forget(x, &list[i]);
+            clear_matches(x, &list[i]);
         else
             list[kept++] = list[i];
     }

@@ -28,7 +28,7 @@ struct word {
 };
 struct word_list { /* zero at first; owned: word_list_free */
     struct word *list;
-    size_t count, room;
+    size_t count, capacity;
     struct buf folded;
 };
 void word_list_free(struct word_list *w);

@@ -35,7 +35,7 @@ static int take_heard(void *arg, const struct read_segment *row)
     struct current *c = t->c;
     struct current_segment *s;
 
-    if (!list_grow(&c->list, &c->room, c->count, sizeof(*c->list)))
+    if (!list_grow(&c->list, &c->capacity, c->count, sizeof(*c->list)))
         return err_set(t->err, ERR_NOMEM, "out of memory");
     s = &c->list[c->count++];
     *s = (struct current_segment){row->segment_id, row->start_ms, row->end_ms, strdup(""),
@@ -120,7 +120,7 @@ static bool is_control(const char *s, size_t bytes)
 
 /* One blank for each run of white space and control characters, none at the ends. Newly
  * allocated. */
-static char *tidy(const char *s)
+static char *normalize_blanks(const char *s)
 {
     struct buf out = BUF_INIT;
     bool blank = false;
@@ -143,7 +143,7 @@ static char *tidy(const char *s)
 
 int changes_alike(const char *a, const char *b, bool *ret, struct err *err)
 {
-    char *x = tidy(a), *y = tidy(b);
+    char *x = normalize_blanks(a), *y = normalize_blanks(b);
     int rc = x && y ? 0 : err_set(err, ERR_NOMEM, "out of memory");
 
     *ret = rc == 0 && strcmp(x, y) == 0;
@@ -152,9 +152,9 @@ int changes_alike(const char *a, const char *b, bool *ret, struct err *err)
     return rc;
 }
 
-static int grow(struct changes *c, struct err *err)
+static int grow_changes(struct changes *c, struct err *err)
 {
-    return list_grow(&c->list, &c->room, c->count, sizeof(*c->list))
+    return list_grow(&c->list, &c->capacity, c->count, sizeof(*c->list))
                ? 0
                : err_set(err, ERR_NOMEM, "out of memory");
 }
@@ -186,13 +186,13 @@ int changes_add(struct changes *c, const struct current_segment *s, const char *
     int rc = check_text(text, s->start_ms, err);
 
     if (rc == 0)
-        rc = grow(c, err);
+        rc = grow_changes(c, err);
     if (rc != 0)
         return rc;
     x.heard = strdup(s->heard);
     x.was = strdup(s->text);
-    x.now = tidy(s->text);
-    x.text = tidy(text);
+    x.now = normalize_blanks(s->text);
+    x.text = normalize_blanks(text);
     if (!x.heard || !x.was || !x.now || !x.text)
         rc = err_set(err, ERR_NOMEM, "out of memory");
     if (rc != 0 || (strcmp(x.now, x.text) == 0 && !confirmed)) {

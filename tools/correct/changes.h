@@ -16,7 +16,7 @@ struct current_segment { /* owned strings */
 };
 struct current { /* zero at first; owned: current_free */
     struct current_segment *list;
-    size_t count, room;
+    size_t count, capacity;
     struct labels who; /* whom exports name before its segments */
 };
 void current_free(struct current *c);
@@ -36,7 +36,7 @@ struct change { /* owned strings */
 };
 struct changes { /* zero at first; owned: changes_free */
     struct change *list;
-    size_t count, room, recordings;
+    size_t count, capacity, recordings;
     struct buf names; /* of the recordings, NUL-terminated each */
     int64_t media_id; /* of the one that was begun last */
     size_t place;

@@ -78,8 +78,8 @@ static int read_cues(const char *path, enum cues_format *format, struct cues *re
 
 /* ---- the transcript, in the words that the file's format has for it */
 
-static int render(enum cues_format format, const struct current_segment *s, char **ret,
-                  struct err *err)
+static int render_segment_text(enum cues_format format, const struct current_segment *s, char **ret,
+                               struct err *err)
 {
     const struct document_segment segment = {.start_ms = s->start_ms,
                                              .end_ms = s->end_ms,
@@ -123,7 +123,7 @@ static int render_all(enum cues_format format, const struct current *c, struct p
     for (size_t i = 0; rc == 0 && i < c->count; i++) {
         char *text = NULL;
 
-        rc = render(format, &c->list[i], &text, err);
+        rc = render_segment_text(format, &c->list[i], &text, err);
         segments[i] = (struct place_segment){c->list[i].start_ms, c->list[i].end_ms, text};
     }
     *ret = segments;

@@ -20,7 +20,7 @@ int labels_add(struct labels *l, const char *name, struct err *err)
             return 0;
     if (name[0] == 0)
         return 0;
-    if (!list_grow(&l->list, &l->room, l->count, sizeof(*l->list)))
+    if (!list_grow(&l->list, &l->capacity, l->count, sizeof(*l->list)))
         return err_set(err, ERR_NOMEM, "out of memory");
     l->list[l->count] = strdup(name);
     return l->list[l->count++] ? 0 : err_set(err, ERR_NOMEM, "out of memory");

@@ -7,7 +7,7 @@
 
 struct labels { /* zero at first; owned: labels_free */
     char **list;
-    size_t count, room;
+    size_t count, capacity;
 };
 void labels_free(struct labels *l);
 int labels_add(struct labels *l, const char *name,

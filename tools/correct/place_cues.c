@@ -106,7 +106,7 @@ static int64_t common_ms(struct span s, const struct place_segment *segment)
 }
 
 /* Does the cue have most of the segment's time? */
-static bool covers(struct span s, const struct place_segment *segment)
+static bool covers_segment(struct span s, const struct place_segment *segment)
 {
     int64_t length = segment->end_ms - segment->start_ms;
 
@@ -134,7 +134,7 @@ static struct fit fit_time(const struct placer *x, struct span s, size_t low, si
             near = apart;
         }
         most = common > most ? common : most;
-        if (covers(s, segment)) {
+        if (covers_segment(s, segment)) {
             f.first = any ? f.first : k;
             f.last = k;
             any = true;
@@ -147,7 +147,7 @@ static struct fit fit_time(const struct placer *x, struct span s, size_t low, si
 
 /* ------------------------------------------------------------------------------- pieces */
 
-static void give(struct placer *x, size_t begin, size_t end, size_t segment)
+static void assign_cue_words(struct placer *x, size_t begin, size_t end, size_t segment)
 {
     for (size_t j = begin; j < end; j++)
         x->owner[j] = segment;
@@ -184,9 +184,11 @@ static void put_at_edge(struct placer *x, const struct piece *p)
     size_t bottom = p->low + p->has_low, top = p->high - (p->has_high && p->high > 0);
     struct span s = cue_span(x, p->begin);
 
-    while (p->behind && is_timed(x, p->begin) && high < top && covers(s, &x->segments[high + 1]))
+    while (p->behind && is_timed(x, p->begin) && high < top &&
+           covers_segment(s, &x->segments[high + 1]))
         high++;
-    while (p->before && is_timed(x, p->begin) && low > bottom && covers(s, &x->segments[low - 1]))
+    while (p->before && is_timed(x, p->begin) && low > bottom &&
+           covers_segment(s, &x->segments[low - 1]))
         low--;
     share_out(x, p, low, high);
 }
@@ -200,15 +202,15 @@ static void put_by_time(struct placer *x, const struct piece *p)
     if (f.first < f.last)
         share_out(x, p, f.first, f.last);
     else if (f.first == f.last || (p->has_low && p->has_high))
-        give(x, p->begin, p->end, f.best);
+        assign_cue_words(x, p->begin, p->end, f.best);
     else
-        give(x, p->begin, p->end, p->has_low ? p->low : p->high);
+        assign_cue_words(x, p->begin, p->end, p->has_low ? p->low : p->high);
 }
 
 static void put_piece(struct placer *x, const struct piece *p)
 {
     if (p->low == p->high)
-        give(x, p->begin, p->end, p->low);
+        assign_cue_words(x, p->begin, p->end, p->low);
     else if (p->behind && p->before)
         share_out(x, p, p->low, p->high);
     else if (p->behind || p->before)
@@ -261,11 +263,11 @@ static void put_lines(struct placer *x, const struct piece *p)
     if (spoken == lines || all == lines)
         put_lines_in_turn(x, p->begin, p->end, low, spoken != lines);
     else if (!p->has_low || !p->has_high)
-        give(x, p->begin, p->end, NONE);
+        assign_cue_words(x, p->begin, p->end, NONE);
     else if (spoken > 0)
         share_out(x, p, low, high - 1);
     else
-        give(x, p->begin, p->end, p->low);
+        assign_cue_words(x, p->begin, p->end, p->low);
 }
 
 /* ------------------------------------------------------------------------------- words */

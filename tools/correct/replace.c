@@ -14,7 +14,7 @@ static bool is_blank(const char *s, size_t *bytes)
     return *s && script_of(s, bytes) == SCRIPT_BLANK;
 }
 
-static size_t blanks(const char *s)
+static size_t count_blank_bytes(const char *s)
 {
     size_t n = 0, bytes;
 
@@ -47,12 +47,12 @@ static const char *letter_before(const char *text, const char *s)
 }
 
 /* How many bytes of the text at s are `what`; 0: none. */
-static size_t fit(const char *text, const char *s, const char *what)
+static size_t match_phrase_at(const char *text, const char *s, const char *what)
 {
     const char *at = s, *w = what;
 
     while (*w) {
-        size_t between = blanks(w), here = between > 0 ? blanks(at) : 0;
+        size_t between = count_blank_bytes(w), here = between > 0 ? count_blank_bytes(at) : 0;
 
         if (between > 0 ? here == 0 : *at != *w)
             return 0;
@@ -73,7 +73,7 @@ int replace_words(const char *text, const char *what, const char *with, char **r
     *ret = NULL;
     *count = 0;
     for (const char *s = text; *s;) {
-        size_t n = (*s & 0xC0) != 0x80 && *what ? fit(text, s, what) : 0;
+        size_t n = (*s & 0xC0) != 0x80 && *what ? match_phrase_at(text, s, what) : 0;
 
         if (n > 0)
             buf_put(&out, with, strlen(with));

@@ -7,7 +7,7 @@
 #include "base/list.h"
 #include "base/utf8.h"
 
-static int bad(const struct csv *c, const char *what, struct err *err)
+static int report_csv_error(const struct csv *c, const char *what, struct err *err)
 {
     return err_set(err, ERR_INPUT, "line %llu %s", (unsigned long long)c->line, what);
 }
@@ -80,17 +80,17 @@ static int take_quoted(struct csv *c, char **to, struct err *err)
     }
     if (c->at >= c->end) {
         c->line = began;
-        return bad(c, "begins a quote that is never closed", err);
+        return report_csv_error(c, "begins a quote that is never closed", err);
     }
     c->at++;
     if (c->at < c->end && *c->at != c->separator && !ends_line(*c->at))
-        return bad(c, "has something behind a closing quote", err);
+        return report_csv_error(c, "has something behind a closing quote", err);
     return 0;
 }
 
 static int put_column(struct csv *c, char *field, struct err *err)
 {
-    if (!list_grow(&c->columns, &c->cap, c->count, sizeof(*c->columns)))
+    if (!list_grow(&c->columns, &c->capacity, c->count, sizeof(*c->columns)))
         return err_set(err, ERR_NOMEM, "out of memory");
     c->columns[c->count++] = field;
     return 0;
@@ -112,11 +112,11 @@ static int take_field(struct csv *c, bool *more, struct err *err)
     if (rc != 0)
         return rc;
     if (c->count == CSV_COLUMNS_MAX)
-        return bad(c, "has more than 1000 columns", err);
+        return report_csv_error(c, "has more than 1000 columns", err);
     if ((size_t)(to - field) > CSV_FIELD_MAX)
-        return bad(c, "has a field of more than 1 MiB", err);
+        return report_csv_error(c, "has a field of more than 1 MiB", err);
     if (!utf8_valid(field, (size_t)(to - field)))
-        return bad(c, "is not UTF-8: save the table as UTF-8", err);
+        return report_csv_error(c, "is not UTF-8: save the table as UTF-8", err);
     *more = c->at < c->end && *c->at == c->separator;
     if (*more)
         c->at++;

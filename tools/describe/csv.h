@@ -20,7 +20,7 @@ struct csv {
     char separator;
     uint64_t line;  /* that `at` is in, 1 ... */
     char **columns; /* owned: of the row read last; NUL-terminated, valid UTF-8, not trimmed */
-    size_t count, cap;
+    size_t count, capacity;
     uint64_t row_line; /* where that row begins */
 };
 

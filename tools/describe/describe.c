@@ -24,17 +24,17 @@ struct name {
     int64_t media_id;
 };
 
-struct whose {
+struct lookup {
     struct store *store;
     const char *folder;
     struct name *names; /* of all places, sorted; read when the first bare name is looked for */
-    size_t count, cap;
+    size_t count, capacity;
     bool have_names;
 };
 
-int whose_new(struct store *st, const char *folder, struct whose **ret, struct err *err)
+int lookup_new(struct store *st, const char *folder, struct lookup **ret, struct err *err)
 {
-    struct whose *w = calloc(1, sizeof(*w));
+    struct lookup *w = calloc(1, sizeof(*w));
 
     if (!w)
         return err_set(err, ERR_NOMEM, "out of memory");
@@ -44,7 +44,7 @@ int whose_new(struct store *st, const char *folder, struct whose **ret, struct e
     return 0;
 }
 
-void whose_free(struct whose *w)
+void lookup_free(struct lookup *w)
 {
     if (!w)
         return;
@@ -59,9 +59,9 @@ void whose_free(struct whose *w)
 static int take_name(void *arg, int64_t media_id, const char *path, const char *member)
 {
     const char *whole = member[0] ? member : path, *slash = strrchr(whole, '/');
-    struct whose *w = arg;
+    struct lookup *w = arg;
 
-    if (!list_grow(&w->names, &w->cap, w->count, sizeof(*w->names)))
+    if (!list_grow(&w->names, &w->capacity, w->count, sizeof(*w->names)))
         return ERR_NOMEM;
     w->names[w->count] = (struct name){strdup(slash ? slash + 1 : whole), media_id};
     return w->names[w->count++].name ? 0 : ERR_NOMEM;
@@ -75,7 +75,7 @@ static int by_name(const void *a, const void *b)
     return order ? order : (x->media_id > y->media_id) - (x->media_id < y->media_id);
 }
 
-static int read_names(struct whose *w, struct err *err)
+static int read_names(struct lookup *w, struct err *err)
 {
     int rc = w->have_names ? 0 : read_places(w->store, take_name, w, err);
 
@@ -87,7 +87,7 @@ static int read_names(struct whose *w, struct err *err)
     return rc;
 }
 
-static int by_bare_name(struct whose *w, const char *name, int64_t *ret, struct err *err)
+static int by_bare_name(struct lookup *w, const char *name, int64_t *ret, struct err *err)
 {
     size_t low = 0, high;
     int rc = read_names(w, err);
@@ -140,8 +140,8 @@ static void put_parts(struct buf *path, const char *parts, size_t n)
 }
 
 /* The place whose path is the first n bytes. */
-static int at(struct whose *w, const char *path, size_t n, const char *member, int64_t *ret,
-              struct err *err)
+static int lookup_place_at(struct lookup *w, const char *path, size_t n, const char *member,
+                           int64_t *ret, struct err *err)
 {
     struct buf whole = BUF_INIT;
     const char *absolute;
@@ -160,17 +160,17 @@ static int at(struct whose *w, const char *path, size_t n, const char *member, i
 /* By an absolute path, one relative to the folder, or a bare name that one recording alone has;
  * "ARCHIVE//MEMBER", or the member by itself ("" none). ERR_MISSING, ERR_USAGE: none, or several,
  * with a sentence about it. */
-static int whose_place(struct whose *w, const char *path, const char *member, int64_t *ret,
-                       struct err *err)
+static int lookup_place(struct lookup *w, const char *path, const char *member, int64_t *ret,
+                        struct err *err)
 {
     const char *inside = path[0] ? strstr(path + 1, "//") : NULL;
     int rc;
 
     if (!path[0])
         return err_set(err, ERR_MISSING, "no recording is named");
-    rc = at(w, path, strlen(path), member, ret, err);
+    rc = lookup_place_at(w, path, strlen(path), member, ret, err);
     if (rc == ERR_MISSING && inside && inside[2] && !member[0])
-        rc = at(w, path, (size_t)(inside - path), inside + 2, ret, err);
+        rc = lookup_place_at(w, path, (size_t)(inside - path), inside + 2, ret, err);
     if (rc == ERR_MISSING && !strchr(path, '/') && !member[0])
         rc = by_bare_name(w, path, ret, err);
     if (rc == 0)
@@ -179,7 +179,7 @@ static int whose_place(struct whose *w, const char *path, const char *member, in
 }
 
 /* By its number in the catalog. */
-static int whose_number(struct whose *w, const char *number, int64_t *ret, struct err *err)
+static int lookup_number(struct lookup *w, const char *number, int64_t *ret, struct err *err)
 {
     size_t n = strspn(number, "0123456789");
     int64_t id = n > 0 && n <= 18 && !number[n] ? strtoll(number, NULL, 10) : 0;
@@ -198,7 +198,7 @@ static int whose_number(struct whose *w, const char *number, int64_t *ret, struc
 #define NONE SIZE_MAX
 
 struct reading {
-    struct whose *whose;
+    struct lookup *lookup;
     describe_note_fn note;
     void *arg;
     char **keys; /* of the columns; NULL: it is none that is kept */
@@ -217,7 +217,7 @@ void described_free(struct described *d)
 
 /* In place: without blanks around it, lines that end with a newline alone, and blanks for other
  * control characters. */
-static char *clean(char *text, bool keep_lines)
+static char *clean_cell_text(char *text, bool keep_lines)
 {
     char *to = text, *from = text;
 
@@ -316,7 +316,7 @@ static int read_header(struct csv *table, struct reading *r, struct err *err)
     if (!r->keys)
         return err_set(err, ERR_NOMEM, "out of memory");
     for (size_t i = 0; i < r->columns; i++) {
-        char *key = clean(table->columns[i], false);
+        char *key = clean_cell_text(table->columns[i], false);
 
         if (strlen(key) > RESULT_TAG_KEY_MAX)
             return err_set(err, ERR_INPUT, "a column's name has more than %u bytes",
@@ -333,15 +333,15 @@ static char *field_of(const struct csv *table, size_t column)
 {
     static char none[1];
 
-    return column < table->count ? clean(table->columns[column], true) : none;
+    return column < table->count ? clean_cell_text(table->columns[column], true) : none;
 }
 
 static int find_recording(const struct reading *r, const struct csv *table, int64_t *ret,
                           struct err *err)
 {
     if (r->number != NONE)
-        return whose_number(r->whose, field_of(table, r->number), ret, err);
-    return whose_place(r->whose, field_of(table, r->path), field_of(table, r->member), ret, err);
+        return lookup_number(r->lookup, field_of(table, r->number), ret, err);
+    return lookup_place(r->lookup, field_of(table, r->path), field_of(table, r->member), ret, err);
 }
 
 /* A row that has more columns than there are names has moved: nothing of it can be believed. */
@@ -391,9 +391,10 @@ static int take_values(const struct reading *r, const struct csv *table,
     return 0;
 }
 
-static int add(struct described *d, const struct request_description *one, struct err *err)
+static int append_description(struct described *d, const struct request_description *one,
+                              struct err *err)
 {
-    if (!list_grow(&d->list, &d->cap, d->count, sizeof(*d->list)))
+    if (!list_grow(&d->list, &d->capacity, d->count, sizeof(*d->list)))
         return err_set(err, ERR_NOMEM, "out of memory");
     d->list[d->count++] = *one;
     return 0;
@@ -411,7 +412,7 @@ static int take_row(const struct reading *r, const struct csv *table, struct des
     if (rc == 0)
         rc = take_values(r, table, &one, err);
     if (rc == 0)
-        rc = add(d, &one, err);
+        rc = append_description(d, &one, err);
     if (rc != 0)
         free((void *)(uintptr_t)one.values);
     if (rc == ERR_MISSING || rc == ERR_USAGE) {
@@ -444,10 +445,10 @@ static int count_recordings(struct described *d, struct err *err)
     return rc < 0 ? rc : 0;
 }
 
-int describe_read(struct csv *table, struct whose *whose, describe_note_fn note, void *arg,
+int describe_read(struct csv *table, struct lookup *lookup, describe_note_fn note, void *arg,
                   struct described *ret, struct err *err)
 {
-    struct reading r = {.whose = whose, .note = note, .arg = arg};
+    struct reading r = {.lookup = lookup, .note = note, .arg = arg};
     char now[CLOCK_ISO_LEN];
     int rc = read_header(table, &r, err);
 

@@ -12,18 +12,18 @@
 
 /* ---- the recording that a list of files means */
 
-struct whose;
+struct lookup;
 
 /* Both are borrowed. folder: absolute; what a relative path begins at. */
-int whose_new(struct store *st, const char *folder, struct whose **ret, struct err *err);
-void whose_free(struct whose *w); /* NULL is fine */
+int lookup_new(struct store *st, const char *folder, struct lookup **ret, struct err *err);
+void lookup_free(struct lookup *w); /* NULL is fine */
 
 /* Something about one line. left_out: nothing of it is taken. */
 typedef void (*describe_note_fn)(void *arg, uint64_t line, bool left_out, const char *sentence);
 
 struct described {
     struct request_description *list; /* owned, with its values, whose strings are the table's */
-    size_t count, cap;
+    size_t count, capacity;
     uint64_t lines, left_out; /* without the header */
     uint64_t recordings;      /* that the others speak of, each counted once */
 };
@@ -32,7 +32,7 @@ struct described {
  * first of these that is there: media_id; path, file, filename (with member, for one in an
  * archive); recording; number. All other columns are tags. ERR_INPUT: the table as a whole cannot
  * be taken. *ret is freed in any case. */
-int describe_read(struct csv *table, struct whose *whose, describe_note_fn note, void *arg,
+int describe_read(struct csv *table, struct lookup *lookup, describe_note_fn note, void *arg,
                   struct described *ret, struct err *err);
 void described_free(struct described *d);
 

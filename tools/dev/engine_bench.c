@@ -84,7 +84,7 @@ static void print_row(const char *model, const struct stage_bench_result *r, dou
     fflush(stdout);
 }
 
-static int fail(const struct err *err)
+static int report_failure(const struct err *err)
 {
     fprintf(stderr, "engine-bench: %s\n", err->msg);
     return err_exit_status(err->code);
@@ -119,7 +119,7 @@ static void parse_slots(struct options *o, const char *list)
     }
 }
 
-static int parse(struct options *o, int argc, char **argv, struct err *err)
+static int parse_options(struct options *o, int argc, char **argv, struct err *err)
 {
     int option;
 
@@ -181,7 +181,7 @@ static int run_model(struct backend *be, const struct options *o, const char *mo
         struct stage_bench_result result = {0};
         int rc;
 
-        params.setup.precision = precision_settle(o->precisions[p], be->info.have);
+        params.setup.precision = precision_resolve(o->precisions[p], be->info.have);
         if (o->precision_count > 1 && !(be->info.have & 1u << params.setup.precision))
             continue;
         rc = stage_bench_run(be, &params, &result, err);
@@ -210,26 +210,26 @@ int main(int argc, char **argv)
     int status = 0;
 
     backend_host_sleep_when_idle(argv);
-    if (parse(&o, argc, argv, &err) != 0)
-        return fail(&err);
+    if (parse_options(&o, argc, argv, &err) != 0)
+        return report_failure(&err);
     if (o.help) {
         printf("%s", usage);
         return 0;
     }
     with.threads = o.threads;
     if (device_open(o.device, &with, &be, &err) != 0)
-        return fail(&err);
+        return report_failure(&err);
     printf("%s (%s)", be->info.name, be->info.features);
     if (be->info.threads)
         printf(", %u threads", be->info.threads);
     printf("\n");
     if (peak_gbytes_s(be, &bandwidth, &err) != 0)
-        status = fail(&err);
+        status = report_failure(&err);
     if (o.markdown && status == 0)
         print_head();
     for (int i = optind; i < argc && status == 0; i++)
         if (run_model(be, &o, argv[i], bandwidth, &err) != 0)
-            status = fail(&err);
+            status = report_failure(&err);
     backend_close(be);
     return status;
 }

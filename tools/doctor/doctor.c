@@ -31,8 +31,8 @@ static void print_part(const char *label, const char *s)
     cli_wrap(stdout, s, PART_COLUMN, PART_COLUMN);
 }
 
-static void print(enum finding_state state, const char *name, const char *found, const char *wanted,
-                  const char *todo)
+static void print_finding(enum finding_state state, const char *name, const char *found,
+                          const char *wanted, const char *todo)
 {
     static const char *const colours[] = {"32", "33", "31"};
 
@@ -65,7 +65,7 @@ void doctor_finding(struct doctor *d, enum finding_state state, const char *name
                                                  "wanted", wanted ? wanted : "", "do",
                                                  state != FINDING_WELL && todo ? todo : ""));
     else
-        print(state, name, found ? found : "", wanted, todo);
+        print_finding(state, name, found ? found : "", wanted, todo);
     free(found);
 }
 
@@ -271,18 +271,18 @@ void doctor_libraries(struct doctor *d)
 #define GIB 1073741824.0 /* as cards are sold */
 
 /* "fp32, fp16, bf16" */
-static void name_precisions(uint32_t set, char *ret, size_t cap)
+static void name_precisions(uint32_t set, char *ret, size_t capacity)
 {
     size_t n = 0;
 
     ret[0] = 0;
-    for (int p = PRECISION_F32; p < PRECISION_COUNT && n < cap; p++)
+    for (int p = PRECISION_F32; p < PRECISION_COUNT && n < capacity; p++)
         if (set & 1u << p)
-            n += (size_t)snprintf(ret + n, cap - n, "%s%s", n > 0 ? ", " : "",
+            n += (size_t)snprintf(ret + n, capacity - n, "%s%s", n > 0 ? ", " : "",
                                   precision_name((enum precision)p));
 }
 
-static void describe(const struct device *g, char *ret, size_t cap)
+static void describe_gpu(const struct device *g, char *ret, size_t capacity)
 {
     char left[32] = "", have[80], version[24] = "", driver[48] = "";
 
@@ -293,7 +293,7 @@ static void describe(const struct device *g, char *ret, size_t cap)
         snprintf(driver, sizeof(driver), ", driver %s", g->driver);
     if (g->memory_free > 0)
         snprintf(left, sizeof(left), ", %.1f GiB free", (double)g->memory_free / GIB);
-    snprintf(ret, cap, "%s%s, %.1f GiB%s%s, %s; %s", g->model, version,
+    snprintf(ret, capacity, "%s%s, %.1f GiB%s%s, %s; %s", g->model, version,
              (double)g->memory_total / GIB, left, driver, g->id, have);
 }
 
@@ -301,7 +301,7 @@ static void check_gpu(struct doctor *d, const struct device *g)
 {
     char text[400];
 
-    describe(g, text, sizeof(text));
+    describe_gpu(g, text, sizeof(text));
     if (g->unusable)
         doctor_finding(d, FINDING_BROKEN, g->label, "a GPU that can be used",
                        "put right what is broken above", "%s", text);

@@ -10,7 +10,7 @@ struct word {
     size_t n;
 };
 
-static unsigned split(const char *s, struct word ret[WORDS_MAX])
+static unsigned split_words(const char *s, struct word ret[WORDS_MAX])
 {
     unsigned count = 0;
 
@@ -28,7 +28,7 @@ static unsigned split(const char *s, struct word ret[WORDS_MAX])
     return count;
 }
 
-static bool same(struct word a, struct word b)
+static bool words_equal(struct word a, struct word b)
 {
     return a.n == b.n && strncasecmp(a.s, b.s, a.n) == 0;
 }
@@ -36,14 +36,14 @@ static bool same(struct word a, struct word b)
 unsigned kept_words(const char *said, const char *heard, unsigned *count)
 {
     struct word a[WORDS_MAX], b[WORDS_MAX];
-    unsigned n = split(said, a), m = split(heard, b), row[WORDS_MAX + 1] = {0};
+    unsigned n = split_words(said, a), m = split_words(heard, b), row[WORDS_MAX + 1] = {0};
 
     /* row[j]: the longest common row of a[0..i] and b[0..j). */
     for (unsigned i = 0; i < n; i++)
         for (unsigned j = 0, diagonal = 0; j < m; j++) {
             unsigned above = row[j + 1];
 
-            if (same(a[i], b[j]))
+            if (words_equal(a[i], b[j]))
                 row[j + 1] = diagonal + 1;
             else if (row[j] > row[j + 1])
                 row[j + 1] = row[j];

@@ -122,8 +122,8 @@ static void check_catalog(struct doctor *d)
 
 /* Those that an option takes by itself are small enough to be read as a worker would; of others,
  * which may have gigabytes, and where it is to be quick, what the files claim must do. */
-static int usable(const struct doctor *d, bool taken, const char *stage, const char *dir,
-                  char hash[MODEL_HASH_LEN], struct err *err)
+static int check_model_usable(const struct doctor *d, bool taken, const char *stage,
+                              const char *dir, char hash[MODEL_HASH_LEN], struct err *err)
 {
     int rc = stage_model_hash(stage, dir, hash, err);
 
@@ -142,7 +142,7 @@ static void check_model(void *arg, const char *name, const char *dir)
     struct err err = {0};
     bool demo;
 
-    if (usable(d, taking != NULL, stage, dir, hash, &err) != 0) {
+    if (check_model_usable(d, taking != NULL, stage, dir, hash, &err) != 0) {
         doctor_finding(d, FINDING_WARNING, "model",
                        "the files of a model of its kind (docs/reference/models.md)",
                        "download it again, or remove the folder", "%s: %s", name, err.msg);

@@ -81,7 +81,7 @@ static void remove_folder(struct trial *t)
 /* --------------------------------------------------------------------------------- running */
 
 /* A command of this program; its end as a sentence in *err. */
-static int call(struct trial *t, const char *const *argv, struct err *err)
+static int run_nightshift(struct trial *t, const char *const *argv, struct err *err)
 {
     const struct child_options o = {
         .argv = argv, .limit_ms = t->d->limit_ms, .max_bytes = OUTPUT_MAX, .stop = t->d->stop};
@@ -100,17 +100,17 @@ static int call(struct trial *t, const char *const *argv, struct err *err)
                    r.words[0] != 0 ? ": " : "", r.words);
 }
 
-static int enqueue(struct trial *t, struct err *err)
+static int enqueue_trial_recording(struct trial *t, struct err *err)
 {
     /* The recording is ours, and of words that the demo's model knows. */
     const char *const argv[] = {"nightshift", "enqueue",  "--quiet",   "--allow-unsandboxed",
                                 "--model",    MODEL_DEMO, "--catalog", t->catalog,
                                 t->recording, NULL};
 
-    return call(t, argv, err);
+    return run_nightshift(t, argv, err);
 }
 
-static int run(struct trial *t, struct err *err)
+static int run_trial_queue(struct trial *t, struct err *err)
 {
     const char *const argv[] = {"nightshift",    "run",
                                 "--quiet",       "--no-progress",
@@ -120,7 +120,7 @@ static int run(struct trial *t, struct err *err)
                                 "--decoders=1",  "--catalog",
                                 t->catalog,      NULL};
 
-    return call(t, argv, err);
+    return run_nightshift(t, argv, err);
 }
 
 /* --------------------------------------------------------------------------------- reading */
@@ -165,7 +165,7 @@ static void say_broken(struct trial *t, const char *name, const char *why)
     doctor_finding(t->d, FINDING_BROKEN, name, wanted, what, "%s", why);
 }
 
-static void judge(struct trial *t, const char *name, int64_t ms)
+static void report_trial_text(struct trial *t, const char *name, int64_t ms)
 {
     const char *heard = buf_cstr(&t->text);
     unsigned count, kept = kept_words(TRIAL_TEXT, heard ? heard : "", &count);
@@ -194,9 +194,9 @@ static void try_device(struct trial *t)
     snprintf(t->catalog, sizeof(t->catalog), "%s/%s.db", t->folder, t->device->label);
     t->error[0] = 0;
     buf_clear(&t->text);
-    rc = enqueue(t, &err);
+    rc = enqueue_trial_recording(t, &err);
     if (rc == 0)
-        rc = run(t, &err);
+        rc = run_trial_queue(t, &err);
     ms = clock_mono_ms() - began;
     if (rc == ERR_CANCELLED)
         return;
@@ -205,7 +205,7 @@ static void try_device(struct trial *t)
     else
         (void)read_back(t, &other); /* it may know more */
     if (rc == 0 && t->error[0] == 0) {
-        judge(t, name, ms);
+        report_trial_text(t, name, ms);
         return;
     }
     snprintf(why, sizeof(why), "%s%s%s", t->error, t->error[0] != 0 && rc != 0 ? "; " : "",

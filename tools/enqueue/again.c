@@ -38,7 +38,7 @@ static struct again_item *item_of(struct counting *c, const struct recipe_other 
     return new;
 }
 
-static int add(void *arg, const struct recipe_other *o)
+static int count_other_recipe(void *arg, const struct recipe_other *o)
 {
     struct counting *c = arg;
     struct again_item *item;
@@ -71,7 +71,7 @@ static int count_of(void *arg, const struct store_stage *stage, const char *root
     c->root = root;
     if (stage_kind_find(stage->name) == &stage_transcribe)
         (void)transcribe_params_untimed(stage->params_json, &untimed, &ignored);
-    rc = recipes_others(c->known, root, stage, untimed, add, c, err);
+    rc = recipes_others(c->known, root, stage, untimed, count_other_recipe, c, err);
     free(untimed);
     return c->failed ? err_set(err, ERR_NOMEM, "out of memory") : rc;
 }

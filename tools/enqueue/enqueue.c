@@ -166,7 +166,7 @@ static void sum_up(struct enqueue_work *q)
 }
 
 /* Without a transcription of its own a group takes what is transcribed already. */
-static bool transcribes(const struct groups_group *group)
+static bool group_has_transcription(const struct groups_group *group)
 {
     return group->count > 0 && strcmp(group->kinds[0].stage.name, stage_transcribe.name) == 0;
 }
@@ -183,7 +183,7 @@ static int begin_all(struct enqueue_work *q, struct err *err)
                                        .command_line = q->o->command_line,
                                        .stage = k->stage,
                                        .language = "",
-                                       .keep_source = !transcribes(&g->list[i]),
+                                       .keep_source = !group_has_transcription(&g->list[i]),
                                        .keep_other = k->keeps,
                                        .roots = k->roots,
                                        .root_count = k->root_count,

@@ -26,7 +26,7 @@ static const char *counted_as(const struct store_enqueue_counts *before,
 }
 
 /* Something new for every stage. */
-static int found(struct enqueue_work *q, const struct store_found *f, struct err *err)
+static int enqueue_found_file(struct enqueue_work *q, const struct store_found *f, struct err *err)
 {
     const struct store_enqueue_counts before = *batch_counts(q->now->of[0]);
     const struct walk_entry e = {.path = f->path, .path_len = f->path_len};
@@ -104,7 +104,7 @@ static int add_member(struct enqueue_work *q, const struct walk_entry *e, const 
     memcpy(f.hash, m->content_hash, sizeof(f.hash));
     f.has_hash = true;
     rc = identity_of(q, -1, st, &f, NULL, err);
-    return rc != 0 ? rc : found(q, &f, err);
+    return rc != 0 ? rc : enqueue_found_file(q, &f, err);
 }
 
 /* Before the first decoder. */
@@ -211,7 +211,7 @@ static int add_recording(struct enqueue_work *q, const struct walk_entry *e, int
         q->r->unreadable_files++;
         return enqueue_trouble_at(q, e, "", 0, &why, err);
     }
-    return rc != 0 ? rc : found(q, &f, err);
+    return rc != 0 ? rc : enqueue_found_file(q, &f, err);
 }
 
 static int open_entry(const struct enqueue_work *q, const struct walk_entry *e)
@@ -349,10 +349,10 @@ int enqueue_file(struct enqueue_work *q, const struct walk_entry *e, struct err 
         enqueue_skip(q, e, "", 0, "the catalog");
         return 0;
     }
-    if (q->o->settled_ms > 0 && e->st &&
-        !watching_settled(e->st, q->o->settled_ms,
-                          q->o->as_of_ms ? q->o->as_of_ms : clock_wall_ms())) {
-        q->r->unsettled++;
+    if (q->o->stable_ms > 0 && e->st &&
+        !watching_is_stable(e->st, q->o->stable_ms,
+                            q->o->as_of_ms ? q->o->as_of_ms : clock_wall_ms())) {
+        q->r->unstable++;
         enqueue_skip(q, e, "", 0, "still being written");
         return batch_unread(q->first, e->path, err);
     }

@@ -67,7 +67,7 @@ void enqueue_say(struct enqueue_work *q, const char *path, size_t path_len, cons
     free(inner);
 }
 
-static void list(struct enqueue_work *q, const struct dry_run_line *line)
+static void add_dry_run_line(struct enqueue_work *q, const struct dry_run_line *line)
 {
     if (!q->o->lines)
         return;
@@ -78,24 +78,24 @@ static void list(struct enqueue_work *q, const struct dry_run_line *line)
 void enqueue_skip(struct enqueue_work *q, const struct walk_entry *e, const char *member,
                   uint32_t nth, const char *why)
 {
-    list(q, &(struct dry_run_line){.why = why,
-                                   .path = e->path,
-                                   .path_len = e->path_len,
-                                   .directory = e->directory,
-                                   .member = member,
-                                   .nth = nth});
+    add_dry_run_line(q, &(struct dry_run_line){.why = why,
+                                               .path = e->path,
+                                               .path_len = e->path_len,
+                                               .directory = e->directory,
+                                               .member = member,
+                                               .nth = nth});
 }
 
 void enqueue_take(struct enqueue_work *q, const char *path, size_t path_len, const char *member,
                   uint32_t nth, uint32_t recordings, const char *why)
 {
-    list(q, &(struct dry_run_line){.taken = true,
-                                   .why = why,
-                                   .path = path,
-                                   .path_len = path_len,
-                                   .member = member,
-                                   .nth = nth,
-                                   .recordings = recordings});
+    add_dry_run_line(q, &(struct dry_run_line){.taken = true,
+                                               .why = why,
+                                               .path = path,
+                                               .path_len = path_len,
+                                               .member = member,
+                                               .nth = nth,
+                                               .recordings = recordings});
 }
 
 int enqueue_trouble_at(struct enqueue_work *q, const struct walk_entry *e, const char *member,
@@ -116,13 +116,13 @@ int enqueue_trouble_at(struct enqueue_work *q, const struct walk_entry *e, const
     q->r->troubles_before += before;
     if (!before)
         enqueue_say(q, e->path, e->path_len, member, nth, why->msg);
-    list(q, &(struct dry_run_line){.why = "unreadable",
-                                   .path = e->path,
-                                   .path_len = e->path_len,
-                                   .directory = e->directory,
-                                   .member = member,
-                                   .nth = nth,
-                                   .error = why->msg});
+    add_dry_run_line(q, &(struct dry_run_line){.why = "unreadable",
+                                               .path = e->path,
+                                               .path_len = e->path_len,
+                                               .directory = e->directory,
+                                               .member = member,
+                                               .nth = nth,
+                                               .error = why->msg});
     rc = batch_trouble(q->first, &t, err);
     return rc != 0 ? rc : batch_unread(q->first, e->path, err);
 }
@@ -155,12 +155,12 @@ int enqueue_undecodable(struct enqueue_work *q, const struct walk_entry *e, cons
     q->r->undecodable++;
     if (!is_told(q, sentence))
         enqueue_say(q, e->path, e->path_len, member, nth, sentence);
-    list(q, &(struct dry_run_line){.why = "cannot be decoded",
-                                   .path = e->path,
-                                   .path_len = e->path_len,
-                                   .member = member,
-                                   .nth = nth,
-                                   .error = sentence});
+    add_dry_run_line(q, &(struct dry_run_line){.why = "cannot be decoded",
+                                               .path = e->path,
+                                               .path_len = e->path_len,
+                                               .member = member,
+                                               .nth = nth,
+                                               .error = sentence});
     return batch_trouble(q->first, &t, err);
 }
 

@@ -20,14 +20,14 @@ struct enqueue_options {
     const char *catalog; /* absolute: it and the files beside it are never enqueued */
     const char *const *include, *const *exclude; /* NULL-terminated, or NULL */
     bool follow, one_file_system;
-    bool hidden;        /* also hidden files and folders */
-    bool all;           /* also what does not look like a recording */
-    bool unsandboxed;   /* archives are read also where nothing would hold the decoders */
-    bool has_priority;  /* what is found comes when `priority` says, also what is to be done already
-                         */
-    int64_t priority;   /* enum store_priority */
-    int64_t settled_ms; /* over 0: what happened to anything in so long is left for another time */
-    int64_t as_of_ms;   /* when it must have been settled; 0: when it is looked at */
+    bool hidden;       /* also hidden files and folders */
+    bool all;          /* also what does not look like a recording */
+    bool unsandboxed;  /* archives are read also where nothing would hold the decoders */
+    bool has_priority; /* what is found comes when `priority` says, also what is to be done already
+                        */
+    int64_t priority;  /* enum store_priority */
+    int64_t stable_ms; /* over 0: what happened to anything in so long is left for another time */
+    int64_t as_of_ms;  /* when it must have been stable; 0: when it is looked at */
     bool quiet, progress;
     struct dry_run_lines *lines; /* of a dry run; or NULL */
     struct groups *groups; /* one job for each stage of each; what came of them is noted there */
@@ -45,7 +45,7 @@ struct enqueue_result {
     uint64_t undecodable;           /* recordings of kinds that nothing here can decode */
     uint64_t unreadable_files, unreadable_folders, bad_archives, bad_members;
     uint64_t troubles_before; /* of these, those that were so before, and are not said again */
-    uint64_t unsettled;
+    uint64_t unstable;
     uint64_t reread, reread_bytes; /* files that were read whole, to tell them from others */
     uint64_t told_apart;           /* places that were taken for another recording's before */
     uint32_t missing_roots;

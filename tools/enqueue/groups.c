@@ -109,7 +109,7 @@ static bool tells_apart(const struct groups_own *own, const char *path)
     return ret;
 }
 
-static bool differs(const char *options, const struct recipe_row *row)
+static bool options_differ(const char *options, const struct recipe_row *row)
 {
     return !row || strcmp(options, row->options) != 0;
 }
@@ -145,8 +145,8 @@ static bool wants_times(const struct groups_own *own, const char *path)
  * activity stay where it says nothing of them; --again with the bare option takes the usual ones. A
  * transcription gets times of words where speakers are told apart, unless it is the recipe's, which
  * has none, and `times` does not say so. */
-static int say(struct groups_own *own, struct root *root, size_t kind, struct enqueue_wish w,
-               const struct recipe_row *row, struct err *err)
+static int build_root_options(struct groups_own *own, struct root *root, size_t kind,
+                              struct enqueue_wish w, const struct recipe_row *row, struct err *err)
 {
     char **to = &root->said[kind];
     const bool times = kind == 0 && wants_times(own, root->path);
@@ -157,7 +157,8 @@ static int say(struct groups_own *own, struct root *root, size_t kind, struct en
     if (rc == 0)
         rc = said_options(&w, kind, to, err);
     own->times |= times;
-    if (rc == 0 && (times || (kind == 0 && differs(*to, row) && tells_apart(own, root->path)))) {
+    if (rc == 0 &&
+        (times || (kind == 0 && options_differ(*to, row) && tells_apart(own, root->path)))) {
         enqueue_params_say(&w.params, "word-timestamps", NULL);
         free(*to);
         *to = NULL;
@@ -197,8 +198,8 @@ static int say_kind(struct groups_own *own, struct root *root, size_t kind, stru
     int rc;
 
     if (speaks_of(w, kind)) {
-        rc = say(own, root, kind, *w, row, err);
-        root->changed[kind] = own->again || differs(rc == 0 ? root->options[kind] : "", row);
+        rc = build_root_options(own, root, kind, *w, row, err);
+        root->changed[kind] = own->again || options_differ(rc == 0 ? root->options[kind] : "", row);
         return rc;
     }
     if (!row && kind == 0 && !w->no_transcribe &&
@@ -206,7 +207,7 @@ static int say_kind(struct groups_own *own, struct root *root, size_t kind, stru
         enqueue_wish_init(&nothing);
         row = newest;
         if (!row)
-            return say(own, root, kind, nothing, NULL, err);
+            return build_root_options(own, root, kind, nothing, NULL, err);
     }
     if (kind == 0 && wants_times(own, root->path))
         return say_times(own, root, row, err);
@@ -232,7 +233,7 @@ static const char *options_at(const struct groups_own *own, const struct root *r
     return row ? row->options : root->options[kind];
 }
 
-static void plan(const struct groups_own *own, const char *path, struct groups_plan *ret)
+static void plan_group(const struct groups_own *own, const char *path, struct groups_plan *ret)
 {
     const struct root *root = root_of(own, path);
     const struct recipe_row *newest = recipes_newest(own->recipes);
@@ -288,8 +289,8 @@ static void note_voice(const char *was, const char *is, struct enqueue_stages *f
 }
 
 /* The stages of a plan. */
-static int make(const struct groups_own *own, struct store *known, struct groups_group *g,
-                char doing[200], struct err *err)
+static int build_group_stages(const struct groups_own *own, struct store *known,
+                              struct groups_group *g, char doing[200], struct err *err)
 {
     const struct groups_plan *p = &g->plan;
     struct enqueue_wish w;
@@ -355,7 +356,7 @@ static int note_recipe(const struct groups *g, struct groups_group *group, const
             return rc;
         if (!is_root && (k->replaces || !place || !place->of[kind].options))
             continue;
-        if (!k->replaces && !differs(k->options, row) &&
+        if (!k->replaces && !options_differ(k->options, row) &&
             strcmp(row->model_hash, k->stage.model_hash) == 0)
             continue;
         if (!k->roots)
@@ -375,12 +376,12 @@ static int add_region(struct groups *g, struct store *known, const char *path, c
     uint32_t at = 0;
     int rc = 0;
 
-    plan(g->own, path, &group->plan);
+    plan_group(g->own, path, &group->plan);
     while (at < g->count && !same_plan(&g->list[at].plan, &group->plan))
         at++;
     if (at == g->count) {
         g->count++;
-        rc = make(g->own, known, group, doing, err);
+        rc = build_group_stages(g->own, known, group, doing, err);
     }
     g->regions[g->region_count++] = (struct groups_region){path, at};
     return rc == 0 ? note_recipe(g, &g->list[at], path, doing, err) : rc;

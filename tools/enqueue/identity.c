@@ -150,8 +150,8 @@ static const struct learned *learned_of(const struct enqueue_work *q, int64_t me
     return slot ? *slot : NULL;
 }
 
-static int learn(struct enqueue_work *q, int64_t media_id, const uint8_t hash[HASH_BYTES],
-                 struct err *err)
+static int store_learned_hash(struct enqueue_work *q, int64_t media_id,
+                              const uint8_t hash[HASH_BYTES], struct err *err)
 {
     struct learned *l;
 
@@ -265,8 +265,8 @@ static int gathered_hash(struct enqueue_work *q, struct known *k, struct err *er
 
 /* ------------------------------------------------------------------------------- what was found */
 
-static const struct store_found *gathered(const struct enqueue_work *q,
-                                          const uint8_t fingerprint[16])
+static const struct store_found *find_in_batches(const struct enqueue_work *q,
+                                                 const uint8_t fingerprint[16])
 {
     const struct groups *g = q->o->groups;
     const struct store_found *held = NULL;
@@ -281,8 +281,8 @@ static const struct store_found *gathered(const struct enqueue_work *q,
 static bool must_tell(const struct store_met *m) { return m->erased_id && !m->erased_sure; }
 
 /* 1: something has its fingerprint; 0: nothing. */
-static int meet(struct enqueue_work *q, const struct store_found *f, struct known *k,
-                struct err *err)
+static int find_known_content(struct enqueue_work *q, const struct store_found *f, struct known *k,
+                              struct err *err)
 {
     int rc = 0;
 
@@ -290,7 +290,7 @@ static int meet(struct enqueue_work *q, const struct store_found *f, struct know
     if (enqueue_known(q))
         rc = store_meet(enqueue_known(q), f, &k->met, err);
     if (rc == 0 && !k->met.media_id)
-        k->gathered = gathered(q, f->fingerprint);
+        k->gathered = find_in_batches(q, f->fingerprint);
     if (rc == 0 && !k->met.media_id && q->dry_run)
         k->found = dry_run_content(q->dry_run, f->fingerprint);
     return rc != 0 ? rc : k->met.media_id || k->gathered || k->found || must_tell(&k->met);
@@ -337,14 +337,14 @@ static int met_by_hash(struct enqueue_work *q, const struct store_found *f, stru
     struct known k;
 
     memcpy(under.fingerprint, f->hash, sizeof(under.fingerprint));
-    return meet(q, &under, &k, err);
+    return find_known_content(q, &under, &k, err);
 }
 
 int identity_of(struct enqueue_work *q, int fd, const struct stat *st, struct store_found *f,
                 struct err *why, struct err *err)
 {
     struct known k;
-    int rc = f->size_bytes > FINGERPRINT_WHOLE ? meet(q, f, &k, err) : 0;
+    int rc = f->size_bytes > FINGERPRINT_WHOLE ? find_known_content(q, f, &k, err) : 0;
 
     if (rc <= 0)
         return rc;
@@ -374,7 +374,7 @@ int identity_of(struct enqueue_work *q, int fd, const struct stat *st, struct st
     }
     if (k.has_hash ? memcmp(k.hash, f->hash, sizeof(f->hash)) != 0 : !lies_there(&k.met, f))
         tell_apart(q, &k.met, f);
-    return f->met_media ? learn(q, f->met_media, f->met_hash, err) : 0;
+    return f->met_media ? store_learned_hash(q, f->met_media, f->met_hash, err) : 0;
 }
 
 static void say_erased(struct enqueue_work *q, const struct store_found *f,

@@ -142,7 +142,7 @@ void said_words(const char *options, const char *stage, struct buf *out)
 
 /* ------------------------------------------------------------------------------- said again */
 
-static int unknown(const char *word, struct err *err)
+static int report_unknown_option(const char *word, struct err *err)
 {
     return err_set(err, ERR_USAGE,
                    "this version does not know the recipe's option '%.200s'. Use other options, "
@@ -196,7 +196,7 @@ static int take_word(const char *word, size_t kind, bool rest, struct enqueue_wi
     if (rest && (!s.known || s.given || (s.field && !enqueue_wish_is_vad(s.field))))
         return 0;
     if (!s.known)
-        return unknown(word, err);
+        return report_unknown_option(word, err);
     if (kind == 0 && s.field)
         return enqueue_params_take(&w->params, s.field, s.value, err);
     if (kind != 0)

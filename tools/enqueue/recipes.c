@@ -8,7 +8,7 @@
 
 struct recipes {
     struct recipe_place *places;
-    size_t count, room;
+    size_t count, capacity;
 };
 
 /* Rows of a path come one after the other. */
@@ -18,7 +18,7 @@ static struct recipe_place *place_of(struct recipes *r, const char *path)
 
     if (last && strcmp(last->path, path) == 0)
         return last;
-    if (!list_grow(&r->places, &r->room, r->count, sizeof(*r->places)))
+    if (!list_grow(&r->places, &r->capacity, r->count, sizeof(*r->places)))
         return NULL;
     last = &r->places[r->count];
     memset(last, 0, sizeof(*last));
@@ -28,7 +28,7 @@ static struct recipe_place *place_of(struct recipes *r, const char *path)
 }
 
 /* 1: no memory. */
-static int keep(void *arg, const struct recipe *row)
+static int store_recipe_row(void *arg, const struct recipe *row)
 {
     struct recipe_place *at;
     struct recipe_row *to;
@@ -54,7 +54,7 @@ int recipes_read(struct store *known, struct recipes **ret, struct err *err)
     int rc = r ? 0 : 1;
 
     if (rc == 0 && known)
-        rc = recipes_each(known, keep, r, err);
+        rc = recipes_each(known, store_recipe_row, r, err);
     if (rc > 0)
         rc = err_set(err, ERR_NOMEM, "out of memory");
     if (rc != 0)

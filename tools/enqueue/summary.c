@@ -31,7 +31,7 @@ static json_t *json_again(const struct again *a)
 }
 
 /* begun: its first members are written already, and its brace. */
-static void dump(json_t *o, bool begun)
+static void print_json_object(json_t *o, bool begun)
 {
     char *text = o ? json_dumps(o, JSON_INDENT(2)) : NULL;
 
@@ -43,7 +43,7 @@ static void dump(json_t *o, bool begun)
 
 void summary_refused_json(const struct again *a)
 {
-    dump(json_pack("{s:o}", "again", json_again(a)), false);
+    print_json_object(json_pack("{s:o}", "again", json_again(a)), false);
 }
 
 static json_t *json_jobs(const struct groups *g)
@@ -122,14 +122,14 @@ void summary_json(const struct summary *s)
         json_object_set_new(o, "again", json_again(s->again));
         json_object_set_new(o, "words_timed", json_integer((json_int_t)s->again->told));
     }
-    dump(o, s->listed);
+    print_json_object(o, s->listed);
 }
 
 /* ------------------------------------------------------------------------------- for people */
 
 /* "A: x, y, z" - pieces are appended with their separators and broken at blanks at 80 columns. */
-static void piece(struct buf *b, bool *first, const char *sep, uint64_t n, const char *one,
-                  const char *many)
+static void append_count_text(struct buf *b, bool *first, const char *sep, uint64_t n,
+                              const char *one, const char *many)
 {
     char count[TEXT_LEN];
 
@@ -433,11 +433,12 @@ static void print_found(const struct store_enqueue_counts *c)
                text_plural(c->seen, "recording", "recordings"));
     if (c->seen > 0)
         buf_printf(&b, ": ");
-    piece(&b, &first, ", ", c->added, "new", "new");
-    piece(&b, &first, ", ", c->changed, "changed", "changed");
-    piece(&b, &first, ", ", c->places, "known from another place", "known from other places");
-    piece(&b, &first, ", ", c->unchanged, "known", "known");
-    piece(&b, &first, ", ", c->back, "is back", "are back");
+    append_count_text(&b, &first, ", ", c->added, "new", "new");
+    append_count_text(&b, &first, ", ", c->changed, "changed", "changed");
+    append_count_text(&b, &first, ", ", c->places, "known from another place",
+                      "known from other places");
+    append_count_text(&b, &first, ", ", c->unchanged, "known", "known");
+    append_count_text(&b, &first, ", ", c->back, "is back", "are back");
     buf_printf(&b, ".");
     print_wrapped(&b);
     buf_free(&b);
@@ -467,41 +468,46 @@ static void print_left_out(const struct enqueue_result *r)
     struct buf b = BUF_INIT;
     bool first = true;
 
-    piece(&b, &first, "; ", r->left_alone, "file skipped (not a recording; --all takes it)",
-          "files skipped (not recordings; --all takes them)");
-    piece(&b, &first, "; ", r->excluded, "left out by your patterns", "left out by your patterns");
-    piece(&b, &first, "; ", r->skipped[SKIP_TRASH], "skipped as trash", "skipped as trash");
-    piece(&b, &first, "; ", r->skipped[SKIP_SYSTEM],
-          "skipped as a system's own (AppleDouble, index)",
-          "skipped as a system's own (AppleDouble, indexes)");
-    piece(&b, &first, "; ", r->skipped[SKIP_UNFINISHED], "unfinished file skipped",
-          "unfinished files skipped");
-    piece(&b, &first, "; ", r->skipped[SKIP_HIDDEN],
-          "hidden file or folder skipped (--hidden takes it)",
-          "hidden files or folders skipped (--hidden takes them)");
-    piece(&b, &first, "; ", r->links, "symbolic link not followed (--follow does)",
-          "symbolic links not followed (--follow does)");
-    piece(&b, &first, "; ", r->specials, "pipe, socket or device skipped",
-          "pipes, sockets or devices skipped");
-    piece(&b, &first, "; ", r->undecodable,
-          "recording of a kind that nothing here can decode (nightshift status --failures)",
-          "recordings of kinds that nothing here can decode (nightshift status --failures)");
-    piece(&b, &first, "; ", r->unreadable_files, "file could not be read",
-          "files could not be read");
-    piece(&b, &first, "; ", r->unreadable_folders, "folder could not be read",
-          "folders could not be read");
-    piece(&b, &first, "; ", r->bad_archives, "archive could not be read to its end",
-          "archives could not be read to their ends");
-    piece(&b, &first, "; ", r->bad_members, "member of an archive could not be read",
-          "members of archives could not be read");
-    piece(&b, &first, "; ", r->troubles_before,
-          "of these was reported before (nightshift status --failures)",
-          "of these were reported before (nightshift status --failures)");
-    piece(&b, &first, "; ", r->counts.erased,
-          "recording was erased for good and skipped (nightshift erase --list)",
-          "recordings were erased for good and skipped (nightshift erase --list)");
-    piece(&b, &first, "; ", r->counts.gone, "recording has vanished (it is not there any more)",
-          "recordings have vanished (they are not there any more)");
+    append_count_text(&b, &first, "; ", r->left_alone,
+                      "file skipped (not a recording; --all takes it)",
+                      "files skipped (not recordings; --all takes them)");
+    append_count_text(&b, &first, "; ", r->excluded, "left out by your patterns",
+                      "left out by your patterns");
+    append_count_text(&b, &first, "; ", r->skipped[SKIP_TRASH], "skipped as trash",
+                      "skipped as trash");
+    append_count_text(&b, &first, "; ", r->skipped[SKIP_SYSTEM],
+                      "skipped as a system's own (AppleDouble, index)",
+                      "skipped as a system's own (AppleDouble, indexes)");
+    append_count_text(&b, &first, "; ", r->skipped[SKIP_UNFINISHED], "unfinished file skipped",
+                      "unfinished files skipped");
+    append_count_text(&b, &first, "; ", r->skipped[SKIP_HIDDEN],
+                      "hidden file or folder skipped (--hidden takes it)",
+                      "hidden files or folders skipped (--hidden takes them)");
+    append_count_text(&b, &first, "; ", r->links, "symbolic link not followed (--follow does)",
+                      "symbolic links not followed (--follow does)");
+    append_count_text(&b, &first, "; ", r->specials, "pipe, socket or device skipped",
+                      "pipes, sockets or devices skipped");
+    append_count_text(
+        &b, &first, "; ", r->undecodable,
+        "recording of a kind that nothing here can decode (nightshift status --failures)",
+        "recordings of kinds that nothing here can decode (nightshift status --failures)");
+    append_count_text(&b, &first, "; ", r->unreadable_files, "file could not be read",
+                      "files could not be read");
+    append_count_text(&b, &first, "; ", r->unreadable_folders, "folder could not be read",
+                      "folders could not be read");
+    append_count_text(&b, &first, "; ", r->bad_archives, "archive could not be read to its end",
+                      "archives could not be read to their ends");
+    append_count_text(&b, &first, "; ", r->bad_members, "member of an archive could not be read",
+                      "members of archives could not be read");
+    append_count_text(&b, &first, "; ", r->troubles_before,
+                      "of these was reported before (nightshift status --failures)",
+                      "of these were reported before (nightshift status --failures)");
+    append_count_text(&b, &first, "; ", r->counts.erased,
+                      "recording was erased for good and skipped (nightshift erase --list)",
+                      "recordings were erased for good and skipped (nightshift erase --list)");
+    append_count_text(&b, &first, "; ", r->counts.gone,
+                      "recording has vanished (it is not there any more)",
+                      "recordings have vanished (they are not there any more)");
     if (!first)
         buf_printf(&b, ".");
     print_wrapped(&b);

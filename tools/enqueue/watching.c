@@ -40,13 +40,13 @@ struct look {
     const struct watching *w;
     int events; /* of inotify; -1: none */
     int64_t now_ms;
-    uint64_t sum;       /* of what is settled */
-    uint64_t unsettled; /* files */
-    bool absent;        /* a root is */
-    bool deaf;          /* some folder gives no events */
+    uint64_t sum;      /* of stable files */
+    uint64_t unstable; /* files */
+    bool absent;       /* a root is */
+    bool deaf;         /* some folder gives no events */
 };
 
-bool watching_settled(const struct stat *st, int64_t settled_ms, int64_t now_ms)
+bool watching_is_stable(const struct stat *st, int64_t stable_ms, int64_t now_ms)
 {
     const struct timespec *late = &st->st_mtim;
     int64_t age;
@@ -55,11 +55,11 @@ bool watching_settled(const struct stat *st, int64_t settled_ms, int64_t now_ms)
         (st->st_ctim.tv_sec == late->tv_sec && st->st_ctim.tv_nsec > late->tv_nsec))
         late = &st->st_ctim;
     age = now_ms - clock_ns_of(late) / 1000000;
-    return age >= settled_ms || age < -settled_ms;
+    return age >= stable_ms || age < -stable_ms;
 }
 
 /* FNV-1a. */
-static uint64_t fold(uint64_t h, const void *data, size_t len)
+static uint64_t hash_bytes(uint64_t h, const void *data, size_t len)
 {
     const unsigned char *p = data;
 
@@ -69,9 +69,10 @@ static uint64_t fold(uint64_t h, const void *data, size_t len)
 }
 
 /* In whichever order they come. */
-static void add(struct look *l, const FTSENT *e, const void *facts, size_t bytes)
+static void add_entry_to_sum(struct look *l, const FTSENT *e, const void *facts, size_t bytes)
 {
-    l->sum += fold(fold(UINT64_C(0xcbf29ce484222325), e->fts_path, e->fts_pathlen), facts, bytes);
+    l->sum += hash_bytes(hash_bytes(UINT64_C(0xcbf29ce484222325), e->fts_path, e->fts_pathlen),
+                         facts, bytes);
 }
 
 static void add_file(struct look *l, const FTSENT *e)
@@ -80,10 +81,10 @@ static void add_file(struct look *l, const FTSENT *e)
     const int64_t facts[] = {(int64_t)st->st_size, st->st_mtim.tv_sec, st->st_mtim.tv_nsec,
                              (int64_t)st->st_ino};
 
-    if (watching_settled(st, l->w->settled_ms, l->now_ms))
-        add(l, e, facts, sizeof(facts));
+    if (watching_is_stable(st, l->w->stable_ms, l->now_ms))
+        add_entry_to_sum(l, e, facts, sizeof(facts));
     else
-        l->unsettled++;
+        l->unstable++;
 }
 
 /* Others write there, and this kernel does not hear of it. */
@@ -132,7 +133,7 @@ static bool is_skipped(const struct look *l, const FTSENT *e)
 static void add_absent(struct look *l, const FTSENT *e)
 {
     l->absent = true;
-    add(l, e, "", 1);
+    add_entry_to_sum(l, e, "", 1);
 }
 
 static int look_at(struct look *l, struct err *err)
@@ -171,7 +172,7 @@ static int look_at(struct look *l, struct err *err)
 }
 
 /* The status with which it left; -1: it could not be started, or was ended. */
-static int enqueue(const struct watching *w)
+static int run_enqueue(const struct watching *w)
 {
     pid_t pid;
     int rc = spawn_start(NULL, w->argv, (const int[]){SPAWN_NULL, STDOUT_FILENO, STDERR_FILENO}, 3,
@@ -191,7 +192,7 @@ static int enqueue(const struct watching *w)
 static bool is_well(int status) { return status == EX_OK || status == EX_NOINPUT; }
 
 /* Empties the queue; true: something was in it. */
-static bool heard(int events)
+static bool drain_events(int events)
 {
     char chunk[1 << 14];
     bool any = false;
@@ -211,7 +212,7 @@ struct state {
 };
 
 /* One look, and what follows of it. */
-static int turn(const struct watching *w, struct state *s, struct err *err)
+static int run_watch_tick(const struct watching *w, struct state *s, struct err *err)
 {
     struct look l = {.w = w, .events = s->events, .now_ms = clock_wall_ms()};
     const int64_t now = clock_mono_ms();
@@ -224,11 +225,11 @@ static int turn(const struct watching *w, struct state *s, struct err *err)
         s->due = sooner(s->due, now + w->poll_ms);
     if (l.absent)
         s->due = sooner(s->due, now + sooner(w->poll_ms, ABSENT_MS));
-    if (l.unsettled > 0)
-        s->due = sooner(s->due, now + w->settled_ms);
+    if (l.unstable > 0)
+        s->due = sooner(s->due, now + w->stable_ms);
     if (!s->enqueued || l.sum != s->done) {
         snprintf(w->as_of, WATCHING_AS_OF, "%lld", (long long)l.now_ms);
-        status = enqueue(w);
+        status = run_enqueue(w);
     }
     if (is_well(status)) {
         s->done = l.sum;
@@ -240,7 +241,7 @@ static int turn(const struct watching *w, struct state *s, struct err *err)
     return 0;
 }
 
-/* Until something was heard, and has had time to settle; or it is due. */
+/* Until something was heard, and the files have been stable; or it is due. */
 static void wait_for(const struct watching *w, struct state *s)
 {
     int64_t left;
@@ -249,8 +250,8 @@ static void wait_for(const struct watching *w, struct state *s)
         struct pollfd f = {.fd = s->events, .events = POLLIN};
 
         /* Not for long: a signal may come just before. */
-        if (poll(&f, 1, (int)sooner(left, WAIT_MS)) > 0 && heard(s->events))
-            s->due = sooner(s->due, clock_mono_ms() + w->settled_ms);
+        if (poll(&f, 1, (int)sooner(left, WAIT_MS)) > 0 && drain_events(s->events))
+            s->due = sooner(s->due, clock_mono_ms() + w->stable_ms);
     }
 }
 
@@ -268,7 +269,7 @@ int watching_run(const struct watching *w, struct err *err)
     for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
         sigaction(signals[i], &act, NULL);
     while (rc == 0 && !stopped) {
-        rc = turn(w, &s, err);
+        rc = run_watch_tick(w, &s, err);
         if (rc == 0)
             wait_for(w, &s);
     }

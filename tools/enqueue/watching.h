@@ -1,7 +1,7 @@
 /* tools/enqueue/watching.h - stays with files and folders, and enqueues what comes.
  *
  * A look goes over names, sizes and times alone. Where they differ from what was enqueued last, an
- * `enqueue` of all roots follows, in a process of its own, which judges what is settled as of the
+ * `enqueue` of all roots follows, in a process of its own, which judges what is finalized as of the
  * look: what it takes is what the look saw. A look follows events (inotify), a
  * while after them; where there are none (network shares, a root that is not there, more folders
  * than the kernel lets be watched) it comes every so often. What the events were does not matter,
@@ -23,7 +23,7 @@ struct watching {
     const char *const *argv; /* of the enqueue; ends with NULL */
     char *as_of;             /* a word of argv, WATCHING_AS_OF bytes: the look's time, in ms */
     bool hidden;             /* what is hidden is enqueued, too */
-    int64_t settled_ms;      /* a file is whole when nothing has happened to it for so long */
+    int64_t stable_ms;       /* a file is whole when nothing has happened to it for so long */
     int64_t poll_ms;
 };
 
@@ -31,7 +31,7 @@ struct watching {
 int watching_run(const struct watching *w, struct err *err);
 
 /* Is it so long that anything happened to the file? A time that is ahead of our clock by more than
- * that, of a server whose clock is wrong, says nothing, and counts as settled. Pure. */
-bool watching_settled(const struct stat *st, int64_t settled_ms, int64_t now_ms);
+ * that, of a server whose clock is wrong, says nothing, and counts as stable. Pure. */
+bool watching_is_stable(const struct stat *st, int64_t stable_ms, int64_t now_ms);
 
 #endif

@@ -26,23 +26,23 @@ void cues_free(struct cues *c)
 }
 
 /* One without a text yet; NULL: no memory. */
-static struct cue *add(struct cues *c, int64_t start_ms, int64_t end_ms, uint64_t line)
+static struct cue *append_empty_cue(struct cues *c, int64_t start_ms, int64_t end_ms, uint64_t line)
 {
     struct cue *list = c->list;
     bool timed = start_ms >= 0 && end_ms >= start_ms;
 
     if (c->count > 0)
         buf_put_u8(&c->text, 0);
-    if (c->count == c->room) {
-        size_t room = c->room * 2 + 64;
+    if (c->count == c->capacity) {
+        size_t capacity = c->capacity * 2 + 64;
 
-        list = realloc(list, room * sizeof(*list));
+        list = realloc(list, capacity * sizeof(*list));
         if (!list) {
             c->text.failed = true;
             return NULL;
         }
         c->list = list;
-        c->room = room;
+        c->capacity = capacity;
     }
     list[c->count] = (struct cue){.start_ms = timed ? start_ms : -1,
                                   .end_ms = timed ? end_ms : -1,
@@ -52,7 +52,7 @@ static struct cue *add(struct cues *c, int64_t start_ms, int64_t end_ms, uint64_
 }
 
 /* Behind the text of the last one. */
-static void append(struct cues *c, const char *s, size_t len)
+static void append_cue_text(struct cues *c, const char *s, size_t len)
 {
     struct cue *last = &c->list[c->count - 1];
 
@@ -95,7 +95,7 @@ static bool is_number(struct line line)
     return !is_empty(line) && is_made_of(line, " \t0123456789");
 }
 
-static bool begins(struct line line, const char *what)
+static bool has_line_prefix(struct line line, const char *what)
 {
     size_t n = strlen(what);
 
@@ -150,7 +150,7 @@ static struct cue *add_timed(struct cues *c, struct line line, const char *arrow
         from = -1;
     if (from >= 0)
         to = cues_time(arrow + 3 + strspn(arrow + 3, " \t"), &end);
-    return add(c, from, to, number);
+    return append_empty_cue(c, from, to, number);
 }
 
 /* ------------------------------------------------------------------------------- markup */
@@ -183,7 +183,7 @@ static size_t override_length(struct line line, size_t i, const char *last)
 }
 
 /* An escaped character at i: its bytes, and what it stands for; 0: none. */
-static size_t entity(struct line line, size_t i, const char **meant)
+static size_t decode_entity(struct line line, size_t i, const char **meant)
 {
     static const char *const entities[][2] = {{"&amp;", "&"},  {"&lt;", "<"}, {"&gt;", ">"},
                                               {"&nbsp;", " "}, {"&lrm;", ""}, {"&rlm;", ""}};
@@ -203,13 +203,13 @@ static void append_cue_line(struct cues *c, struct line line, bool vtt)
 {
     const char *last = memrchr(line.s, '>', line.len), *brace = memrchr(line.s, '}', line.len);
 
-    append(c, "", 0);
+    append_cue_text(c, "", 0);
     for (size_t i = 0; i < line.len;) {
         size_t skip = tag_length(line, i, last);
         const char *meant = "";
 
         if (skip == 0)
-            skip = vtt ? entity(line, i, &meant) : override_length(line, i, brace);
+            skip = vtt ? decode_entity(line, i, &meant) : override_length(line, i, brace);
         if (skip > 0)
             buf_put(&c->text, meant, strlen(meant));
         else
@@ -236,8 +236,8 @@ struct scan {
 
 static bool is_apart(const struct scan *x)
 {
-    return x->vtt && (begins(x->first, "NOTE") || begins(x->first, "STYLE") ||
-                      begins(x->first, "REGION") || begins(x->first, "WEBVTT"));
+    return x->vtt && (has_line_prefix(x->first, "NOTE") || has_line_prefix(x->first, "STYLE") ||
+                      has_line_prefix(x->first, "REGION") || has_line_prefix(x->first, "WEBVTT"));
 }
 
 /* The block is no head of a cue: text, unless it is something else. `end`: of its text. */
@@ -308,8 +308,8 @@ static int from_lines(const char *text, struct cues *ret)
     struct line line;
 
     for (uint64_t number = 1; next_line(&text, &line); number++)
-        if (!is_empty(line) && add(ret, -1, -1, number))
-            append(ret, line.s, line.len);
+        if (!is_empty(line) && append_empty_cue(ret, -1, -1, number))
+            append_cue_text(ret, line.s, line.len);
     return 0;
 }
 
@@ -350,8 +350,8 @@ static int from_tsv(const char *text, struct cues *ret, struct err *err)
                            (unsigned long long)number);
         if (speakers && memchr(tab + 1, '\t', (size_t)(end - (tab + 1))))
             end = memchr(tab + 1, '\t', (size_t)(end - (tab + 1)));
-        if (add(ret, tsv_time(line.s), tsv_time(second + 1), number))
-            append(ret, tab + 1, (size_t)(end - (tab + 1)));
+        if (append_empty_cue(ret, tsv_time(line.s), tsv_time(second + 1), number))
+            append_cue_text(ret, tab + 1, (size_t)(end - (tab + 1)));
     }
     return 0;
 }
@@ -369,7 +369,7 @@ static void take_language(const json_t *o, char language[CUES_LANGUAGE_LEN])
 }
 
 /* Behind the last one's text: what that replaces. */
-static void guard(struct cues *c, const char *was)
+static void append_guard_text(struct cues *c, const char *was)
 {
     struct cue *last = &c->list[c->count - 1];
 
@@ -400,12 +400,12 @@ static int from_segment(const json_t *segment, size_t i, struct cues *ret, struc
         return err_set(err, ERR_INPUT, "segment %zu of it has no \"text\"", i);
     if (was && !json_is_string(was))
         return err_set(err, ERR_INPUT, "\"was\" of segment %zu of it is not text", i);
-    if (!add(ret, json_time(segment, "start_ms", "start"), json_time(segment, "end_ms", "end"),
-             i + 1))
+    if (!append_empty_cue(ret, json_time(segment, "start_ms", "start"),
+                          json_time(segment, "end_ms", "end"), i + 1))
         return 0; /* the buffer has failed */
-    append(ret, json_string_value(text), strlen(json_string_value(text)));
+    append_cue_text(ret, json_string_value(text), strlen(json_string_value(text)));
     if (was)
-        guard(ret, json_string_value(was));
+        append_guard_text(ret, json_string_value(was));
     return 0;
 }
 
@@ -417,8 +417,8 @@ static int from_segments(const json_t *o, struct cues *ret, struct err *err)
 
     text = json_object_get(o, "text");
     if (!json_is_array(segments) && json_is_string(text)) {
-        if (add(ret, -1, -1, 1))
-            append(ret, json_string_value(text), strlen(json_string_value(text)));
+        if (append_empty_cue(ret, -1, -1, 1))
+            append_cue_text(ret, json_string_value(text), strlen(json_string_value(text)));
         return 0;
     }
     if (!json_is_array(segments))

@@ -29,7 +29,7 @@ struct cue {
 #define CUES_LANGUAGE_LEN 16
 struct cues { /* zero at first; owned: cues_free */
     struct cue *list;
-    size_t count, room;
+    size_t count, capacity;
     struct buf text;
     char language[CUES_LANGUAGE_LEN]; /* json: what it says of itself; "" */
     int64_t recording;                /* json: the number that it says to be of; 0: none */

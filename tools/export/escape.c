@@ -153,7 +153,7 @@ const char html_policy_alone[] =
 static void put(struct buf *out, const char *s) { buf_put(out, s, strlen(s)); }
 
 /* What stands for the character in HTML; NULL: itself. */
-static const char *entity(unsigned char c)
+static const char *find_html_entity(unsigned char c)
 {
     switch (c) {
     case '&':
@@ -179,7 +179,7 @@ void html_text_bytes(struct buf *out, const char *s, size_t n)
     size_t from = 0;
 
     for (size_t i = 0; i < n; i++) {
-        const char *instead = entity((unsigned char)s[i]);
+        const char *instead = find_html_entity((unsigned char)s[i]);
         /* U+0080 to U+009F: HTML reads them as other characters. */
         const bool c1 = i + 1 < n && (unsigned char)s[i] == 0xC2 && (unsigned char)s[i + 1] < 0xA0;
 

@@ -39,11 +39,11 @@ static size_t slot_of(const struct keys *k, const char *s, size_t n)
     return slot;
 }
 
-static int grow(struct keys *k)
+static int grow_keys(struct keys *k)
 {
-    size_t slot_count = k->slot_count ? k->slot_count * 2 : 1024, room = slot_count / 2;
+    size_t slot_count = k->slot_count ? k->slot_count * 2 : 1024, capacity = slot_count / 2;
     uint32_t *slots = calloc(slot_count, sizeof(*slots));
-    size_t *at = slots ? realloc(k->at, room * sizeof(*at)) : NULL;
+    size_t *at = slots ? realloc(k->at, capacity * sizeof(*at)) : NULL;
 
     if (!at) {
         free(slots);
@@ -53,7 +53,7 @@ static int grow(struct keys *k)
     k->slots = slots;
     k->slot_count = slot_count;
     k->at = at;
-    k->room = room;
+    k->capacity = capacity;
     for (size_t i = 0; i < k->count; i++)
         slots[slot_of(k, keys_text(k, i), strlen(keys_text(k, i)))] = (uint32_t)i + 1;
     return 0;
@@ -68,7 +68,7 @@ int keys_give(struct keys *k, const char *s, size_t n, size_t *ret, struct err *
 {
     size_t slot;
 
-    if (k->count == k->room && grow(k) != 0)
+    if (k->count == k->capacity && grow_keys(k) != 0)
         return err_set(err, ERR_NOMEM, "out of memory");
     slot = slot_of(k, s, n);
     if (k->slots[slot] == 0) {

@@ -14,7 +14,7 @@ struct keys { /* zero at first; owned: keys_free */
     struct buf text;
     size_t *at;      /* of each, in `text` */
     uint32_t *slots; /* number + 1; 0: free */
-    size_t count, room, slot_count;
+    size_t count, capacity, slot_count;
 };
 void keys_free(struct keys *k);
 /* Of n bytes without NUL; a string that is new gets the number `count` had. ERR_NOMEM. */

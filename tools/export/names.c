@@ -14,7 +14,7 @@
 /* Hashes of the names given out. Two names of one hash only make the second one longer. */
 struct names_used {
     uint64_t *slots;
-    size_t cap, count;
+    size_t capacity, count;
 };
 
 int names_used_new(struct names_used **ret, struct err *err)
@@ -22,7 +22,7 @@ int names_used_new(struct names_used **ret, struct err *err)
     struct names_used *u = calloc(1, sizeof(*u));
 
     if (u)
-        u->slots = calloc(u->cap = 1024, sizeof(*u->slots));
+        u->slots = calloc(u->capacity = 1024, sizeof(*u->slots));
     if (!u || !u->slots) {
         free(u);
         return err_set(err, ERR_NOMEM, "out of memory");
@@ -58,27 +58,27 @@ static uint64_t hash_of(const char *s)
 
 static size_t place_of(const struct names_used *u, uint64_t h)
 {
-    size_t i = (size_t)(h ^ h >> 32) & (u->cap - 1);
+    size_t i = (size_t)(h ^ h >> 32) & (u->capacity - 1);
 
     while (u->slots[i] != 0 && u->slots[i] != h)
-        i = (i + 1) & (u->cap - 1);
+        i = (i + 1) & (u->capacity - 1);
     return i;
 }
 
 /* 1: it was free and is given out now; 0: it was not. */
-static int claim(struct names_used *u, const char *name, struct err *err)
+static int claim_name(struct names_used *u, const char *name, struct err *err)
 {
     uint64_t h = hash_of(name);
 
     if (h == 0)
         return err_set(err, ERR_NOMEM, "out of memory");
-    if ((u->count + 1) * 4 > u->cap * 3) {
-        struct names_used bigger = {.cap = u->cap * 2, .count = u->count};
+    if ((u->count + 1) * 4 > u->capacity * 3) {
+        struct names_used bigger = {.capacity = u->capacity * 2, .count = u->count};
 
-        bigger.slots = calloc(bigger.cap, sizeof(*bigger.slots));
+        bigger.slots = calloc(bigger.capacity, sizeof(*bigger.slots));
         if (!bigger.slots)
             return err_set(err, ERR_NOMEM, "out of memory");
-        for (size_t i = 0; i < u->cap; i++)
+        for (size_t i = 0; i < u->capacity; i++)
             if (u->slots[i] != 0)
                 bigger.slots[place_of(&bigger, u->slots[i])] = u->slots[i];
         free(u->slots);
@@ -243,7 +243,7 @@ int names_give(struct names_used *u, const char *base, const void *path, size_t 
         if (!buf_cstr(&name))
             rc = err_set(err, ERR_NOMEM, "out of memory");
         else
-            rc = claim(u, buf_cstr(&name), err);
+            rc = claim_name(u, buf_cstr(&name), err);
     }
     if (rc > 0) {
         *ret = (char *)name.data;

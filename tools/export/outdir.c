@@ -41,7 +41,7 @@ static const char temp_form[] = ".nightshift-%s-%ld-%llu.tmp";
 
 /* Half-made files of exports that were killed on this machine: what another one's processes are,
  * nobody can say here. Those with our number are theirs, too. */
-static void sweep(int folder, const char *host)
+static void remove_stale_temps(int folder, const char *host)
 {
     int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), head;
     char ours[TEMP_LEN];
@@ -86,7 +86,7 @@ int outdir_open(const char *path, struct outdir **ret, struct err *err)
     }
     d->open = -1;
     gethostname(d->host, sizeof(d->host) - 1);
-    sweep(d->fd, d->host);
+    remove_stale_temps(d->fd, d->host);
     *ret = d;
     return 0;
 }
@@ -184,7 +184,7 @@ static int check_name(struct outdir *d, const char *name, struct err *err)
 }
 
 /* An empty file under its temporary name, as the group's last. */
-static int begin(struct outdir *d, const char *name, struct err *err)
+static int create_temp_file(struct outdir *d, const char *name, struct err *err)
 {
     struct pending *p = &d->group[d->count];
     int rc = check_name(d, name, err);
@@ -207,7 +207,7 @@ static int begin(struct outdir *d, const char *name, struct err *err)
 }
 
 /* The last one is whole; error: it is not, for this reason. */
-static int finish(struct outdir *d, int error, struct err *err)
+static int close_temp_file(struct outdir *d, int error, struct err *err)
 {
     int rc;
 
@@ -226,8 +226,8 @@ int outdir_write(struct outdir *d, const char *name, const void *data, size_t le
     int rc = d->count == GROUP ? outdir_flush(d, err) : 0;
 
     if (rc == 0)
-        rc = begin(d, name, err);
-    return rc == 0 ? finish(d, replace_put(d->open, data, len), err) : rc;
+        rc = create_temp_file(d, name, err);
+    return rc == 0 ? close_temp_file(d, replace_put(d->open, data, len), err) : rc;
 }
 
 /* ---- a large file */
@@ -245,7 +245,7 @@ int outdir_begin(struct outdir *d, const char *name, struct err *err)
 {
     int rc = outdir_flush(d, err);
 
-    return rc == 0 ? begin(d, name, err) : rc;
+    return rc == 0 ? create_temp_file(d, name, err) : rc;
 }
 
 int outdir_append(struct outdir *d, const void *data, size_t len, struct err *err)
@@ -263,7 +263,7 @@ int outdir_append(struct outdir *d, const void *data, size_t len, struct err *er
     return error ? err_sys(err, error, "write '%s'", d->group[d->count - 1].name) : 0;
 }
 
-int outdir_end(struct outdir *d, struct err *err) { return finish(d, 0, err); }
+int outdir_end(struct outdir *d, struct err *err) { return close_temp_file(d, 0, err); }
 
 static bool same_bytes(int fd, const char *data, size_t len)
 {
@@ -353,7 +353,7 @@ int outdir_prune(struct outdir *d, const char *folder, bool (*keep)(void *arg, c
 }
 
 /* Gives one file its name, or (with an `error`) takes it away. */
-static int settle(struct outdir *d, struct pending *p, int error, struct err *err)
+static int publish_temp_file(struct outdir *d, struct pending *p, int error, struct err *err)
 {
     const char *last = NULL;
     int dir = -1, rc = open_parent(d, p->name, &last, &dir, err);
@@ -372,7 +372,7 @@ static int settle(struct outdir *d, struct pending *p, int error, struct err *er
     return rc;
 }
 
-static int settle_all(struct outdir *d, int error, struct err *err)
+static int finish_all(struct outdir *d, int error, struct err *err)
 {
     int rc = 0;
 
@@ -380,7 +380,7 @@ static int settle_all(struct outdir *d, int error, struct err *err)
         return 0;
     for (uint32_t i = 0; i < d->count; i++) {
         struct err why = {0};
-        int one = settle(d, &d->group[i], error, &why);
+        int one = publish_temp_file(d, &d->group[i], error, &why);
 
         if (one != 0 && error != ECANCELED && d->failed)
             d->failed(d->arg, d->group[i].name, &why);
@@ -398,7 +398,7 @@ static int settle_all(struct outdir *d, int error, struct err *err)
 int outdir_flush(struct outdir *d, struct err *err)
 {
     /* Tells of everything on that disk that could not be written since the folder was opened. */
-    return settle_all(d, d->count > 0 && syncfs(d->fd) != 0 ? errno : 0, err);
+    return finish_all(d, d->count > 0 && syncfs(d->fd) != 0 ? errno : 0, err);
 }
 
 void outdir_close(struct outdir *d)
@@ -408,7 +408,7 @@ void outdir_close(struct outdir *d)
     if (!d)
         return;
     outdir_drop(d);
-    settle_all(d, ECANCELED, &ignored);
+    finish_all(d, ECANCELED, &ignored);
     close(d->fd);
     free(d);
 }

@@ -56,14 +56,14 @@ struct reading {
 };
 
 /* So many bytes that live as long as the document; NULL: no memory. */
-static void *keep(struct reading *x, size_t n)
+static void *alloc_document_bytes(struct reading *x, size_t n)
 {
     struct document_memory *m = x->m;
     size_t align = alignof(max_align_t), need = (n + align - 1) / align * align;
 
     if (need > m->left) {
-        size_t room = need > BLOCK_BYTES ? need : BLOCK_BYTES;
-        struct block *b = malloc(sizeof(*b) + room);
+        size_t capacity = need > BLOCK_BYTES ? need : BLOCK_BYTES;
+        struct block *b = malloc(sizeof(*b) + capacity);
 
         if (!b) {
             x->failed = true;
@@ -71,7 +71,7 @@ static void *keep(struct reading *x, size_t n)
         }
         b->next = m->blocks;
         m->blocks = b;
-        m->left = m->end = room;
+        m->left = m->end = capacity;
     }
     m->left -= need;
     return m->blocks->bytes + (m->end - m->left - need);
@@ -80,14 +80,14 @@ static void *keep(struct reading *x, size_t n)
 static const char *keep_text(struct reading *x, const char *s)
 {
     size_t n = strlen(s) + 1;
-    char *kept = n > 1 ? keep(x, n) : NULL;
+    char *kept = n > 1 ? alloc_document_bytes(x, n) : NULL;
 
     return kept ? memcpy(kept, s, n) : "";
 }
 
 /* A list with room for one more, of which there are `count`; NULL: no memory. Its room is the next
  * power of two. */
-static void *grown(struct reading *x, void *list, size_t count, size_t size)
+static void *grow_document_list(struct reading *x, void *list, size_t count, size_t size)
 {
     void *bigger = list;
 
@@ -98,22 +98,22 @@ static void *grown(struct reading *x, void *list, size_t count, size_t size)
 }
 
 /* Puts it behind the list, which is a field of x->m and has its count in x->d. */
-#define APPEND(x, list, count, ...)                             \
-    do {                                                        \
-        void *bigger_ = grown(x, list, count, sizeof(*(list))); \
-        if (bigger_) {                                          \
-            (list) = bigger_;                                   \
-            (list)[(count)++] = __VA_ARGS__;                    \
-        }                                                       \
+#define APPEND(x, list, count, ...)                                          \
+    do {                                                                     \
+        void *bigger_ = grow_document_list(x, list, count, sizeof(*(list))); \
+        if (bigger_) {                                                       \
+            (list) = bigger_;                                                \
+            (list)[(count)++] = __VA_ARGS__;                                 \
+        }                                                                    \
     } while (0)
 
-static int done(struct reading *x)
+static int check_reading_memory(struct reading *x)
 {
     return x->failed ? err_set(x->err, ERR_NOMEM, "out of memory") : 0;
 }
 
 /* Sums of times that a catalog says must not overflow: some 140 years. */
-static int64_t bounded(int64_t ms)
+static int64_t clamp_ms(int64_t ms)
 {
     const int64_t most = (int64_t)1 << 42;
 
@@ -125,12 +125,12 @@ static int on_word(void *arg, const struct read_word *w)
     struct reading *x = arg;
 
     APPEND(x, x->m->words, x->word_count,
-           (struct document_word){.start_ms = bounded(w->start_ms),
-                                  .end_ms = bounded(w->end_ms),
+           (struct document_word){.start_ms = clamp_ms(w->start_ms),
+                                  .end_ms = clamp_ms(w->end_ms),
                                   .text = keep_text(x, w->text),
                                   .probability = w->probability,
                                   .speaker = keep_text(x, w->speaker)});
-    return done(x);
+    return check_reading_memory(x);
 }
 
 static int take_words(struct reading *x, const struct read_segment *row, struct document_segment *s)
@@ -142,9 +142,9 @@ static int take_words(struct reading *x, const struct read_segment *row, struct 
     rc = read_words(x->st, row->segment_id, on_word, x, x->err);
     if (rc != 0 || x->word_count == 0)
         return rc;
-    kept = keep(x, x->word_count * sizeof(*kept));
+    kept = alloc_document_bytes(x, x->word_count * sizeof(*kept));
     if (!kept)
-        return done(x);
+        return check_reading_memory(x);
     memcpy(kept, x->m->words, x->word_count * sizeof(*kept));
     s->words = kept;
     s->word_count = x->word_count;
@@ -154,8 +154,8 @@ static int take_words(struct reading *x, const struct read_segment *row, struct 
 static int on_segment(void *arg, const struct read_segment *row)
 {
     struct reading *x = arg;
-    struct document_segment s = {.start_ms = bounded(row->start_ms),
-                                 .end_ms = bounded(row->end_ms),
+    struct document_segment s = {.start_ms = clamp_ms(row->start_ms),
+                                 .end_ms = clamp_ms(row->end_ms),
                                  .text = keep_text(x, row->text),
                                  .heard = row->heard ? keep_text(x, row->heard) : NULL,
                                  .language = keep_text(x, row->language),
@@ -173,7 +173,7 @@ static int on_segment(void *arg, const struct read_segment *row)
         rc = take_words(x, row, &s);
     if (rc == 0)
         APPEND(x, x->m->segments, x->d->segment_count, s);
-    return rc == 0 ? done(x) : rc;
+    return rc == 0 ? check_reading_memory(x) : rc;
 }
 
 static int on_turn(void *arg, const struct find_turn *row)
@@ -181,9 +181,9 @@ static int on_turn(void *arg, const struct find_turn *row)
     struct reading *x = arg;
 
     APPEND(x, x->m->turns, x->d->turn_count,
-           (struct document_turn){bounded(row->start_ms), bounded(row->end_ms),
+           (struct document_turn){clamp_ms(row->start_ms), clamp_ms(row->end_ms),
                                   keep_text(x, row->speaker), keep_text(x, row->label)});
-    return done(x);
+    return check_reading_memory(x);
 }
 
 static int on_sound(void *arg, const struct find_sound *row)
@@ -191,9 +191,9 @@ static int on_sound(void *arg, const struct find_sound *row)
     struct reading *x = arg;
 
     APPEND(x, x->m->sounds, x->d->sound_count,
-           (struct document_sound){bounded(row->start_ms), bounded(row->end_ms),
+           (struct document_sound){clamp_ms(row->start_ms), clamp_ms(row->end_ms),
                                    keep_text(x, row->name), row->score});
-    return done(x);
+    return check_reading_memory(x);
 }
 
 static int on_tag(void *arg, const struct result_tag *row)
@@ -207,7 +207,7 @@ static int on_tag(void *arg, const struct result_tag *row)
         APPEND(x, x->m->tags, x->d->tag_count,
                (struct document_tag){keep_text(x, row->source), keep_text(x, row->key),
                                      keep_text(x, row->value)});
-    return done(x);
+    return check_reading_memory(x);
 }
 
 static int on_channel(void *arg, const struct result_channel *row)
@@ -215,7 +215,7 @@ static int on_channel(void *arg, const struct result_channel *row)
     struct reading *x = arg;
 
     APPEND(x, x->m->channels, x->d->channel_count, *row);
-    return done(x);
+    return check_reading_memory(x);
 }
 
 static int read_lists(struct reading *x, int64_t id, bool dropped)

@@ -86,7 +86,8 @@ static const char *text_of(const struct subtitles *s, const struct subtitle_piec
 }
 
 /* The word without quotes and marks of punctuation around it. */
-static const char *bare(const struct subtitles *s, const struct subtitle_piece *p, size_t *len)
+static const char *strip_punctuation(const struct subtitles *s, const struct subtitle_piece *p,
+                                     size_t *len)
 {
     const char *text = text_of(s, p);
     size_t from = 0, to = p->len;
@@ -121,7 +122,7 @@ static int32_t last_mark(const struct subtitles *s, const struct subtitle_piece 
 static bool is_title(const struct subtitles *s, const struct subtitle_piece *p)
 {
     size_t len;
-    const char *word = bare(s, p, &len);
+    const char *word = strip_punctuation(s, p, &len);
 
     for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
         if (text_of(s, p)[p->len - 1] == '.' && is_word(tables[i].titles, word, len))
@@ -180,7 +181,7 @@ static unsigned sense_torn(const struct subtitles *s, const struct subtitle_piec
 {
     const struct words *table = table_of(language);
     size_t alen, blen;
-    const char *one = bare(s, a, &alen), *other = bare(s, b, &blen);
+    const char *one = strip_punctuation(s, a, &alen), *other = strip_punctuation(s, b, &blen);
     int32_t mark = last_mark(s, a);
 
     if (sense_ends_sentence(s, a))
@@ -249,16 +250,16 @@ struct search {
 /* The least that is torn between two lines, of which both have room. */
 static double line_cost(const struct search *x, size_t from, size_t to, uint32_t begin)
 {
-    uint32_t room = x->run->limits.line_columns, total = begin, left = begin;
+    uint32_t capacity = x->run->limits.line_columns, total = begin, left = begin;
     double least = 4.0 * SENSE_TORN;
 
     for (size_t i = from; i < to; i++)
         total += x->p[i].columns + (i > from && x->p[i].blank);
     for (size_t i = from; i + 1 < to; i++) {
         left += x->p[i].columns + (i > from && x->p[i].blank);
-        if (left > room)
+        if (left > capacity)
             break;
-        if (total - left - x->p[i + 1].blank <= room && x->torn[i] < least)
+        if (total - left - x->p[i + 1].blank <= capacity && x->torn[i] < least)
             least = x->torn[i];
     }
     return least;
@@ -294,7 +295,7 @@ static double inner_cost(const struct search *x, size_t i)
            (x->torn[i] == SENSE_WHOLE ? COST_MIDDLE : 0);
 }
 
-static void extend(const struct search *x, size_t from)
+static void extend_cues_from(const struct search *x, size_t from)
 {
     struct fit f = fit_begin(x->run, from == 0);
     uint32_t characters = from == 0 ? x->run->label_columns : 0;
@@ -325,7 +326,7 @@ static void extend(const struct search *x, size_t from)
 #define LINES_MOST 8
 
 /* Of a line of so many columns where they would be `even` each. */
-static double uneven(uint32_t columns, double even)
+static double compute_unevenness(uint32_t columns, double even)
 {
     double d = (double)columns - even;
 
@@ -364,7 +365,7 @@ static void break_cue(const struct search *x, size_t from, size_t to)
                 add_piece(&rest, &p[k], x->run);
             if (rest.lines > lines - line)
                 continue;
-            cost = 2.0 * x->torn[i] + uneven(columns, even) + (columns > even ? 4 : 0);
+            cost = 2.0 * x->torn[i] + compute_unevenness(columns, even) + (columns > even ? 4 : 0);
             if (cost < least) {
                 least = cost;
                 best = i + 1;
@@ -403,7 +404,7 @@ static int lines_break(struct subtitles *s, const struct lines_run *run, size_t 
     int rc = begin_search(&x, err);
 
     for (size_t i = 0; rc == 0 && i < run->count; i++)
-        extend(&x, i);
+        extend_cues_from(&x, i);
     for (size_t to = run->count; rc == 0 && to > 0; to = x.from[to])
         ends[count++] = to;
     for (size_t i = 0; i < count / 2; i++) {
@@ -439,8 +440,8 @@ static int64_t reading_ms(uint32_t characters, const struct subtitle_limits *l)
 /* In order; each has, at first, the times in which it is spoken. characters: of each. A cue begins
  * when it is spoken, or when the one before it is over; that may use up to SUBTITLE_LATE_MS of
  * this one's time to be read, and more to have the least duration at all. */
-static void settle_times(struct subtitle *list, size_t count, const uint32_t *characters,
-                         const struct subtitle_limits *l)
+static void finalize_times(struct subtitle *list, size_t count, const uint32_t *characters,
+                           const struct subtitle_limits *l)
 {
     int64_t over = 0; /* when the next one may begin */
 
@@ -518,7 +519,7 @@ struct making {
     struct subtitle_limits limits; /* as asked for */
     struct subtitles *s;
     struct run *runs;
-    size_t run_count, run_room, room, list_room;
+    size_t run_count, run_room, capacity, list_room;
     uint32_t *characters; /* of the cues */
     size_t characters_room;
     struct err *err;
@@ -557,7 +558,7 @@ static int add_segment(struct making *m, size_t segment)
 {
     const struct document_segment *s = &m->d->segments[segment];
     size_t from = m->s->piece_count;
-    int rc = pieces_put(m->s, &m->room, s, limits_of(m, s->language).line_columns, m->err);
+    int rc = pieces_put(m->s, &m->capacity, s, limits_of(m, s->language).line_columns, m->err);
 
     for (size_t i = from; rc == 0 && i < m->s->piece_count; i++) {
         if (begins_run(m, segment, &m->s->pieces[i]))
@@ -575,15 +576,15 @@ static int add_cue(struct making *m, struct subtitle c, uint32_t characters)
     struct subtitles *s = m->s;
 
     if (s->count == m->list_room) {
-        size_t room = m->list_room * 2 + 64;
-        struct subtitle *list = realloc(s->list, room * sizeof(*list));
-        uint32_t *numbers = list ? realloc(m->characters, room * sizeof(*numbers)) : NULL;
+        size_t capacity = m->list_room * 2 + 64;
+        struct subtitle *list = realloc(s->list, capacity * sizeof(*list));
+        uint32_t *numbers = list ? realloc(m->characters, capacity * sizeof(*numbers)) : NULL;
 
         s->list = list ? list : s->list;
         m->characters = numbers ? numbers : m->characters;
         if (!list || !numbers)
             return err_no_memory(m->err, NULL);
-        m->list_room = room;
+        m->list_room = capacity;
     }
     m->characters[s->count] = characters;
     s->list[s->count++] = c;
@@ -665,7 +666,7 @@ int subtitles_make(const struct document *d, const struct subtitle_limits *limit
     if (rc == 0)
         rc = make_cues(&m, labels);
     if (rc == 0)
-        settle_times(s.list, s.count, m.characters, &l);
+        finalize_times(s.list, s.count, m.characters, &l);
     if (rc == 0 && sounds)
         rc = sounds_put(d, &l, &s, err);
     free(m.runs);

@@ -27,12 +27,12 @@ static void new_response(struct hub_answer *a, const char *line)
     a->status = blank ? strtol(blank, NULL, 10) : 0;
     a->range_from = a->content_length = -1;
     a->retry_after_s = 0;
-    a->settled = false;
+    a->is_placed = false;
     a->etag[0] = a->reason[0] = 0;
 }
 
 /* A value that is too long is none. */
-static void keep(char out[HUB_FIELD_MAX], const char *value)
+static void copy_header_value(char out[HUB_FIELD_MAX], const char *value)
 {
     size_t n = strlen(value);
 
@@ -43,7 +43,7 @@ static void keep(char out[HUB_FIELD_MAX], const char *value)
 }
 
 /* Digits alone, up to `end`; -1 otherwise. */
-static int64_t number(const char *value, char end)
+static int64_t parse_header_number(const char *value, char end)
 {
     char *stop;
     long long v;
@@ -56,22 +56,24 @@ static int64_t number(const char *value, char end)
 static void take_field(struct hub_answer *a, const char *name, const char *value)
 {
     if (strcasecmp(name, "content-length") == 0)
-        a->content_length = number(value, 0);
+        a->content_length = parse_header_number(value, 0);
     else if (strcasecmp(name, "content-range") == 0)
-        a->range_from = strncasecmp(value, "bytes ", 6) == 0 ? number(value + 6, '-') : -1;
-    else if (strcasecmp(name, "retry-after") == 0 && number(value, 0) > 0)
-        a->retry_after_s =
-            (uint32_t)(number(value, 0) < RETRY_AFTER_MAX_S ? number(value, 0) : RETRY_AFTER_MAX_S);
+        a->range_from =
+            strncasecmp(value, "bytes ", 6) == 0 ? parse_header_number(value + 6, '-') : -1;
+    else if (strcasecmp(name, "retry-after") == 0 && parse_header_number(value, 0) > 0)
+        a->retry_after_s = (uint32_t)(parse_header_number(value, 0) < RETRY_AFTER_MAX_S
+                                          ? parse_header_number(value, 0)
+                                          : RETRY_AFTER_MAX_S);
     else if (strcasecmp(name, "etag") == 0)
-        keep(a->etag, value);
+        copy_header_value(a->etag, value);
     else if (strcasecmp(name, "x-error-code") == 0)
-        keep(a->reason, value);
+        copy_header_value(a->reason, value);
     else if (a->own && strcasecmp(name, "x-linked-etag") == 0)
-        keep(a->linked.etag, value);
+        copy_header_value(a->linked.etag, value);
     else if (a->own && strcasecmp(name, "x-repo-commit") == 0)
-        keep(a->linked.commit, value);
+        copy_header_value(a->linked.commit, value);
     else if (a->own && strcasecmp(name, "x-linked-size") == 0)
-        a->linked.size_bytes = number(value, 0);
+        a->linked.size_bytes = parse_header_number(value, 0);
 }
 
 size_t hub_answer_header(char *line, size_t one, size_t n, void *arg)
@@ -125,7 +127,7 @@ static bool write_all(struct hub_answer *a, const char *data, size_t n)
 }
 
 /* The first bytes of a file say where in it they belong. */
-static bool settle_range(struct hub_answer *a)
+static bool place_range(struct hub_answer *a)
 {
     if (a->status == 206) {
         if (a->range_from < 0 || (uint64_t)a->range_from != a->part->at + a->part->have_bytes) {
@@ -143,13 +145,13 @@ static bool settle_range(struct hub_answer *a)
         }
         a->part->have_bytes = 0;
     }
-    a->settled = true;
+    a->is_placed = true;
     return true;
 }
 
 static bool take_part(struct hub_answer *a, const char *data, size_t n)
 {
-    if (!a->settled && !settle_range(a))
+    if (!a->is_placed && !place_range(a))
         return false;
     if (n > a->part->size_bytes - a->part->have_bytes) {
         a->trouble = HUB_TOO_LONG;

@@ -44,7 +44,7 @@ struct hub_answer {
     long status; /* of the last response that began */
     bool own;    /* it comes from the server itself, not from where it redirected to */
     uint64_t header_bytes, dropped_bytes;
-    bool settled;           /* where the body belongs in part */
+    bool is_placed;         /* where the body belongs in part */
     int64_t range_from;     /* of Content-Range; -1: none */
     int64_t content_length; /* -1: none */
     uint32_t retry_after_s; /* 0: not said */

@@ -70,7 +70,7 @@ static int add_file(struct carry *c, const char *name, uint64_t size_bytes, stru
     return f->name ? 0 : err_set(err, ERR_NOMEM, "out of memory");
 }
 
-static int walk(struct carry *c, const char *below, int depth, struct err *err)
+static int collect_source_files(struct carry *c, const char *below, int depth, struct err *err)
 {
     char dir[PATH_MAX], path[PATH_MAX], name[NAME_MAX * 3];
     const struct dirent *e;
@@ -89,7 +89,7 @@ static int walk(struct carry *c, const char *below, int depth, struct err *err)
         if (rc != 0 || stat(path, &st) != 0)
             continue;
         if (S_ISDIR(st.st_mode) && depth < DEPTH)
-            rc = walk(c, name, depth + 1, err);
+            rc = collect_source_files(c, name, depth + 1, err);
         else if (S_ISREG(st.st_mode) && is_wanted(c, name, (uint64_t)st.st_size))
             rc = add_file(c, name, (uint64_t)st.st_size, err);
     }
@@ -115,7 +115,7 @@ static int read_sums(const char *folder, struct buf *ret, struct err *err)
 {
     char path[PATH_MAX];
     int rc = path_of(folder, HUB_SUMS, path, err), fd;
-    uint8_t *room;
+    uint8_t *scratch;
     ssize_t n;
 
     if (rc != 0)
@@ -123,9 +123,9 @@ static int read_sums(const char *folder, struct buf *ret, struct err *err)
     fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return errno == ENOENT ? 0 : err_sys(err, errno, "%.300s", path);
-    room = buf_reserve(ret, SUMS_MAX_BYTES);
-    n = room ? read(fd, room, SUMS_MAX_BYTES - 1) : 0;
-    if (!room)
+    scratch = buf_reserve(ret, SUMS_MAX_BYTES);
+    n = scratch ? read(fd, scratch, SUMS_MAX_BYTES - 1) : 0;
+    if (!scratch)
         rc = err_set(err, ERR_NOMEM, "out of memory");
     else if (n < 0)
         rc = err_sys(err, errno, "%.300s", path);
@@ -193,7 +193,7 @@ static int take_sums(struct carry *c, struct err *err)
     return 0;
 }
 
-static int differs(const struct carry *c, const struct file *f, struct err *err)
+static int report_damaged_file(const struct carry *c, const struct file *f, struct err *err)
 {
     return err_set(err, ERR_PROTOCOL, "%s is damaged: it has another hash. Copy %.300s anew",
                    f->name, c->from);
@@ -220,7 +220,7 @@ static int check_blob(const struct carry *c, const struct file *f, const char *p
         same = strcmp(blob.hex, f->digest.hex) == 0;
     else
         rc = hub_hash_same(fd, &blob, c->watch->stop, &same, err);
-    return rc == 0 && !same ? differs(c, f, err) : rc;
+    return rc == 0 && !same ? report_damaged_file(c, f, err) : rc;
 }
 
 static int check_file(const struct carry *c, struct file *f, struct err *err)
@@ -236,7 +236,7 @@ static int check_file(const struct carry *c, struct file *f, struct err *err)
         return err_sys(err, errno, "%.300s", path);
     rc = hub_hash_of(fd, false, c->watch->stop, &f->digest, err);
     if (rc == 0 && known.hex[0] && strcmp(known.hex, f->digest.hex) != 0)
-        rc = differs(c, f, err);
+        rc = report_damaged_file(c, f, err);
     if (rc == 0)
         rc = check_blob(c, f, path, fd, err);
     close(fd);
@@ -254,7 +254,7 @@ static int make_folder(const char *path, struct err *err)
     return cli_make_directories(folder, err);
 }
 
-static int room(struct carry *c, struct err *err)
+static int check_disk_space(struct carry *c, struct err *err)
 {
     char path[PATH_MAX];
     uint64_t need = 0;
@@ -362,10 +362,10 @@ static int copy_file(struct carry *c, const struct file *f, struct err *err)
     return rc == 0 ? hub_file_fetch(NULL, c->watch, &copy, &c->got_bytes, err) : rc;
 }
 
-static int carry(struct carry *c, struct err *err)
+static int copy_model_folder(struct carry *c, struct err *err)
 {
     char lock_path[PATH_MAX];
-    int lock = -1, rc = walk(c, "", 1, err);
+    int lock = -1, rc = collect_source_files(c, "", 1, err);
 
     if (rc == 0 && c->count == 0)
         rc = err_set(err, ERR_MISSING, "%.300s has no files", c->from);
@@ -385,7 +385,7 @@ static int carry(struct carry *c, struct err *err)
     if (rc == 0)
         rc = check_places(c, err);
     if (rc == 0)
-        rc = room(c, err);
+        rc = check_disk_space(c, err);
     if (rc == 0)
         rc = put_sums(c, err);
     for (uint32_t i = 0; rc == 0 && i < c->count; i++)
@@ -428,7 +428,7 @@ int hub_copy(const char *from, const char *to, const struct hub_watch *watch, ui
         return err_set(err, ERR_NOMEM, "out of memory");
     c->to = to;
     c->watch = watch;
-    rc = carry(c, err);
+    rc = copy_model_folder(c, err);
     *got_bytes += c->got_bytes;
     carry_free(c);
     return rc;
@@ -440,7 +440,7 @@ uint64_t hub_copy_bytes(const char *from)
     struct err none = {0};
     uint64_t sum = 0;
 
-    if (c && walk(c, "", 1, &none) == 0)
+    if (c && collect_source_files(c, "", 1, &none) == 0)
         for (uint32_t i = 0; i < c->count; i++)
             sum += c->file[i].size_bytes;
     carry_free(c);

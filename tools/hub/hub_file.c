@@ -40,8 +40,8 @@ uint64_t hub_file_missing(const struct hub_file *f)
 }
 
 /* Whether the file is at its place, and whole. One that is not is taken away. */
-static int look(const struct hub_watch *watch, const struct hub_file *f, bool *here,
-                struct err *err)
+static int check_local_file(const struct hub_watch *watch, const struct hub_file *f, bool *here,
+                            struct err *err)
 {
     int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW), rc;
 
@@ -76,8 +76,8 @@ static int open_part(const char *path, struct hub_part *p, struct err *err)
 #define COPY_BYTES (1u << 20)
 
 /* As hub_http_download, of a file on this machine. */
-static int copy(const struct hub_watch *watch, const struct hub_file *f, struct hub_part *p,
-                struct err *err)
+static int copy_into_part(const struct hub_watch *watch, const struct hub_file *f,
+                          struct hub_part *p, struct err *err)
 {
     int fd = open(f->from, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc = 0;
     uint8_t *chunk = malloc(COPY_BYTES);
@@ -117,7 +117,7 @@ static int copy(const struct hub_watch *watch, const struct hub_file *f, struct 
     return rc;
 }
 
-static int refuse(const struct hub_http *h, const struct hub_file *f, struct err *err)
+static int report_wrong_hash(const struct hub_http *h, const struct hub_file *f, struct err *err)
 {
     if (f->from)
         return err_set(err, ERR_PROTOCOL,
@@ -131,15 +131,15 @@ static int refuse(const struct hub_http *h, const struct hub_file *f, struct err
 
 /* Downloads into the part and compares. What an earlier pull left may be what is wrong with it:
  * then all of it is fetched, once. */
-static int fill(struct hub_http *h, const struct hub_watch *watch, const struct hub_file *f,
-                struct hub_part *p, struct err *err)
+static int download_into_part(struct hub_http *h, const struct hub_watch *watch,
+                              const struct hub_file *f, struct hub_part *p, struct err *err)
 {
     bool resumed = p->have_bytes > 0, same = false;
     int rc;
 
     for (;;) {
         watch->on_file(watch->arg, HUB_BEGIN, f->name, p->have_bytes, f->size_bytes);
-        rc = f->from ? copy(watch, f, p, err) : hub_http_download(h, f->url, p, err);
+        rc = f->from ? copy_into_part(watch, f, p, err) : hub_http_download(h, f->url, p, err);
         if (rc == 0)
             rc = hub_hash_same(p->fd, &f->digest, watch->stop, &same, err);
         if (rc != 0 || same)
@@ -148,7 +148,7 @@ static int fill(struct hub_http *h, const struct hub_watch *watch, const struct 
         if (ftruncate(p->fd, 0) != 0)
             return err_sys(err, errno, "write %s", f->name);
         if (!resumed)
-            return refuse(h, f, err);
+            return report_wrong_hash(h, f, err);
         resumed = false;
     }
 }
@@ -159,7 +159,7 @@ int hub_file_fetch(struct hub_http *h, const struct hub_watch *watch, const stru
     struct hub_part p = {.name = f->name, .fd = -1, .size_bytes = f->size_bytes, .at = f->at};
     char part[PATH_MAX];
     bool here = false;
-    int rc = look(watch, f, &here, err);
+    int rc = check_local_file(watch, f, &here, err);
 
     if (rc == 0 && here) {
         watch->on_file(watch->arg, HUB_HERE, f->name, f->size_bytes, f->size_bytes);
@@ -171,7 +171,7 @@ int hub_file_fetch(struct hub_http *h, const struct hub_watch *watch, const stru
         return rc;
     rc = open_part(part, &p, err);
     if (rc == 0)
-        rc = fill(h, watch, f, &p, err);
+        rc = download_into_part(h, watch, f, &p, err);
     *got_bytes += p.got_bytes;
     /* Where the name cannot be had the part stays, whole, for another time. */
     if (rc == 0 && (fsync(p.fd) != 0 || rename(part, f->path) != 0))
@@ -207,7 +207,7 @@ int hub_lock(const char *path, int *ret, struct err *err)
 
 int hub_room(const char *dir, uint64_t need_bytes, struct err *err)
 {
-    char need[TEXT_LEN], room[TEXT_LEN];
+    char need[TEXT_LEN], capacity[TEXT_LEN];
     struct statvfs fs;
 
     if (statvfs(dir, &fs) != 0)
@@ -218,5 +218,5 @@ int hub_room(const char *dir, uint64_t need_bytes, struct err *err)
                    "it takes %s more, and the disk of %.200s has %s free. Try again with more room "
                    "there, or on another disk (HF_HOME, NIGHTSHIFT_MODELS)",
                    text_bytes(need_bytes, need), dir,
-                   text_bytes((uint64_t)fs.f_bavail * fs.f_frsize, room));
+                   text_bytes((uint64_t)fs.f_bavail * fs.f_frsize, capacity));
 }

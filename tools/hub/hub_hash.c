@@ -29,7 +29,7 @@ bool hub_digest_parse(const char *etag, struct hub_digest *ret)
     return true;
 }
 
-static int begin(EVP_MD_CTX *ctx, bool git, int fd, struct err *err)
+static int begin_digest(EVP_MD_CTX *ctx, bool git, int fd, struct err *err)
 {
     char head[40];
     struct stat st;
@@ -44,8 +44,8 @@ static int begin(EVP_MD_CTX *ctx, bool git, int fd, struct err *err)
     return 0;
 }
 
-static int feed(EVP_MD_CTX *ctx, int fd, uint8_t *chunk, const volatile sig_atomic_t *stop,
-                struct err *err)
+static int feed_digest(EVP_MD_CTX *ctx, int fd, uint8_t *chunk, const volatile sig_atomic_t *stop,
+                       struct err *err)
 {
     ssize_t n;
 
@@ -74,9 +74,9 @@ int hub_hash_of(int fd, bool git, const volatile sig_atomic_t *stop, struct hub_
     if (!ctx || !chunk)
         rc = err_set(err, ERR_NOMEM, "no memory to hash");
     if (rc == 0)
-        rc = begin(ctx, git, fd, err);
+        rc = begin_digest(ctx, git, fd, err);
     if (rc == 0)
-        rc = feed(ctx, fd, chunk, stop, err);
+        rc = feed_digest(ctx, fd, chunk, stop, err);
     if (rc == 0 && EVP_DigestFinal_ex(ctx, sum, &len) != 1)
         rc = err_set(err, ERR_NOMEM, "OpenSSL could not hash");
     for (unsigned i = 0; rc == 0 && i < len && 2 * i + 2 < HUB_DIGEST_LEN; i++)

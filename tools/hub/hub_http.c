@@ -283,7 +283,7 @@ static enum outcome judge_connection(const struct exchange *x, CURLcode code, st
     }
 }
 
-static enum outcome judge(struct exchange *x, CURLcode code, struct err *err)
+static enum outcome classify_answer(struct exchange *x, CURLcode code, struct err *err)
 {
     const struct hub_answer *a = &x->answer;
 
@@ -314,14 +314,14 @@ static enum outcome judge(struct exchange *x, CURLcode code, struct err *err)
 }
 
 /* One request and where it leads. */
-static enum outcome follow(struct exchange *x, const char *url, struct err *err)
+static enum outcome follow_redirects(struct exchange *x, const char *url, struct err *err)
 {
     char *at = strdup(url), *next = NULL;
     enum outcome o = REDIRECT;
     bool own = true;
 
     for (int hop = 0; at && o == REDIRECT; hop++) {
-        o = judge(x, one_request(x, at), err);
+        o = classify_answer(x, one_request(x, at), err);
         if (o != REDIRECT)
             break;
         next = NULL;
@@ -382,7 +382,7 @@ static int pause_before(struct exchange *x, int tries, struct err *err)
     return 0;
 }
 
-static int exchange(struct exchange *x, const char *url, struct err *err)
+static int request_with_retries(struct exchange *x, const char *url, struct err *err)
 {
     struct hub_part *part = x->answer.part;
     uint64_t mark = part ? part->have_bytes : 0; /* the most there was: a server without
@@ -396,7 +396,7 @@ static int exchange(struct exchange *x, const char *url, struct err *err)
 
         if (x->answer.body)
             buf_clear(x->answer.body);
-        o = follow(x, url, err);
+        o = follow_redirects(x, url, err);
         if (o == DONE)
             return 0;
         if (part && part->have_bytes >= mark + PROGRESS_BYTES) {
@@ -422,14 +422,14 @@ int hub_http_get(struct hub_http *h, const char *url, struct buf *ret, struct er
 {
     struct exchange x = {.h = h, .answer = {.body = ret}};
 
-    return exchange(&x, url, err);
+    return request_with_retries(&x, url, err);
 }
 
 int hub_http_head(struct hub_http *h, const char *url, struct hub_head *ret, struct err *err)
 {
     struct exchange x = {.h = h, .head = true, .answer = {.linked = {.size_bytes = -1}}};
     struct hub_head *linked = &x.answer.linked;
-    int rc = exchange(&x, url, err);
+    int rc = request_with_retries(&x, url, err);
 
     if (rc != 0)
         return rc;
@@ -450,5 +450,5 @@ int hub_http_download(struct hub_http *h, const char *url, struct hub_part *part
     x.answer.arg = &x;
     if (part->have_bytes >= part->size_bytes)
         return 0;
-    return exchange(&x, url, err);
+    return request_with_retries(&x, url, err);
 }

@@ -37,7 +37,7 @@ struct hub_cache {
     int lock; /* against a second pull of the model; -1: none */
 };
 
-static int make(const char *dir, const char *below, struct err *err)
+static int make_cache_directory(const char *dir, const char *below, struct err *err)
 {
     char path[PATH_MAX];
 
@@ -61,11 +61,11 @@ static int hub_cache_open(const char *id, struct hub_cache *ret, struct err *err
                              (int)(slash - id), id, slash + 1) >= (int)sizeof(c.locks)))
         rc = err_set(err, ERR_USAGE, "the path of the cache is too long. Try another HF_HOME");
     if (rc == 0)
-        rc = make(c.repo, "blobs", err);
+        rc = make_cache_directory(c.repo, "blobs", err);
     if (rc == 0)
-        rc = make(c.repo, "snapshots", err);
+        rc = make_cache_directory(c.repo, "snapshots", err);
     if (rc == 0)
-        rc = make(c.repo, "refs", err);
+        rc = make_cache_directory(c.repo, "refs", err);
     if (rc == 0)
         rc = cli_make_directories(c.locks, err);
     if (rc == 0) {
@@ -112,7 +112,7 @@ static int hub_cache_link(const struct hub_cache *c, const char *commit, const c
 
     snprintf(dir, sizeof(dir), "snapshots/%.40s/%.*s", commit, slash ? (int)(slash - file) : 0,
              file);
-    rc = make(c->repo, dir, err);
+    rc = make_cache_directory(c->repo, dir, err);
     if (rc != 0)
         return rc;
     snprintf(path, sizeof(path), "%s/snapshots/%.40s/%s", c->repo, commit, file);
@@ -236,7 +236,7 @@ static int add_file(struct pull *p, const char *name, uint64_t max_bytes, struct
     return 0;
 }
 
-static int fetch(struct pull *p, const struct item *it, struct err *err)
+static int fetch_item(struct pull *p, const struct item *it, struct err *err)
 {
     char url[URL_LEN], path[PATH_MAX];
     struct hub_file f = {.name = it->name,
@@ -260,17 +260,17 @@ static int fetch(struct pull *p, const struct item *it, struct err *err)
 static int read_item(const struct pull *p, const struct item *it, struct buf *ret, struct err *err)
 {
     char path[PATH_MAX];
-    uint8_t *room = buf_reserve(ret, (size_t)it->size_bytes + 1);
+    uint8_t *scratch = buf_reserve(ret, (size_t)it->size_bytes + 1);
     ssize_t n;
     int fd;
 
-    if (!room)
+    if (!scratch)
         return err_set(err, ERR_NOMEM, "no memory to read %s", it->name);
     hub_cache_blob(&p->cache, &it->digest, path);
     fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)
         return err_sys(err, errno, "%.200s", path);
-    while ((n = read(fd, room + ret->len, (size_t)it->size_bytes - ret->len)) > 0)
+    while ((n = read(fd, scratch + ret->len, (size_t)it->size_bytes - ret->len)) > 0)
         ret->len += (size_t)n;
     close(fd);
     return n < 0 ? err_sys(err, errno, "%.200s", path) : 0;
@@ -289,7 +289,7 @@ static int get_small(struct pull *p, struct err *err)
             continue;
         rc = add_file(p, *name, SMALL_MAX_BYTES, err);
         if (rc == 0)
-            rc = fetch(p, &p->item[p->item_count - 1], err);
+            rc = fetch_item(p, &p->item[p->item_count - 1], err);
         if (rc == 0 && name == hub_small_files) {
             rc = read_item(p, &p->item[0], &config, err);
             if (rc == 0)
@@ -307,7 +307,7 @@ static int add_shards(struct pull *p, const struct hub_weights *w, struct err *e
     int rc = add_file(p, w->file, WEIGHT_INDEX_MAX_BYTES, err);
 
     if (rc == 0)
-        rc = fetch(p, &p->item[p->item_count - 1], err);
+        rc = fetch_item(p, &p->item[p->item_count - 1], err);
     if (rc == 0)
         rc = read_item(p, &p->item[p->item_count - 1], &json, err);
     if (rc == 0)
@@ -346,12 +346,12 @@ static int get_weights(struct pull *p, struct err *err)
     if (rc == 0)
         rc = hub_room(p->cache.repo, need, err);
     for (uint32_t i = first; rc == 0 && i < p->item_count; i++)
-        rc = fetch(p, &p->item[i], err);
+        rc = fetch_item(p, &p->item[i], err);
     return rc;
 }
 
 /* In the order that is promised above; config.json is item 0. */
-static int publish(struct pull *p, struct err *err)
+static int link_snapshot(struct pull *p, struct err *err)
 {
     int rc = 0;
 
@@ -364,7 +364,7 @@ static int publish(struct pull *p, struct err *err)
 
 /* ---- all of it */
 
-static int pull(struct pull *p, struct hub_pulled *ret, struct err *err)
+static int pull_repository(struct pull *p, struct hub_pulled *ret, struct err *err)
 {
     struct hub_weights w;
     char path[PATH_MAX];
@@ -379,7 +379,7 @@ static int pull(struct pull *p, struct hub_pulled *ret, struct err *err)
     if (rc == 0)
         rc = get_weights(p, err);
     if (rc == 0)
-        rc = publish(p, err);
+        rc = link_snapshot(p, err);
     if (rc != 0)
         return rc;
     snprintf(path, sizeof(path), "%s/snapshots/%s", p->cache.repo, p->list.commit);
@@ -407,7 +407,7 @@ int hub_pull(const struct hub_settings *s, const char *id, const char *revision,
     if (rc == 0)
         rc = hub_http_open(s, watch, &server, &p.http, err);
     if (rc == 0)
-        rc = pull(&p, ret, err);
+        rc = pull_repository(&p, ret, err);
     hub_cache_close(&p.cache);
     hub_http_close(p.http);
     hub_list_free(&p.list);

@@ -28,7 +28,7 @@
 #define PATIENCE_S 30
 #define PAUSE_MS 1000
 
-static const char *env(const char *name)
+static const char *read_env(const char *name)
 {
     const char *value = getenv(name);
 
@@ -38,7 +38,7 @@ static const char *env(const char *name)
 static bool is_on(const char *name)
 {
     static const char *const words[] = {"1", "ON", "YES", "TRUE"};
-    const char *value = env(name);
+    const char *value = read_env(name);
 
     for (size_t i = 0; value && i < sizeof(words) / sizeof(words[0]); i++)
         if (strcasecmp(value, words[i]) == 0)
@@ -49,7 +49,7 @@ static bool is_on(const char *name)
 /* A base to which paths are appended: scheme, host, perhaps a port and a path. */
 static int take_url(const char *variable, const char *fallback, char **ret, struct err *err)
 {
-    const char *value = env(variable) ? env(variable) : fallback;
+    const char *value = read_env(variable) ? read_env(variable) : fallback;
     const char *host = strncmp(value, "https://", 8) == 0  ? value + 8
                        : strncmp(value, "http://", 7) == 0 ? value + 7
                                                            : NULL;
@@ -72,7 +72,7 @@ static int take_url(const char *variable, const char *fallback, char **ret, stru
 static int take_number(const char *variable, uint32_t max, uint32_t fallback, uint32_t *ret,
                        struct err *err)
 {
-    const char *value = env(variable);
+    const char *value = read_env(variable);
 
     if (value)
         return cli_u32(variable, value, 1, max, ret, err);
@@ -92,8 +92,9 @@ static bool token_file(char out[PATH_MAX])
                  {"HOME", "/.cache/huggingface/token"}};
 
     for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
-        if (env(rules[i].name))
-            return snprintf(out, PATH_MAX, "%s%s", env(rules[i].name), rules[i].tail) < PATH_MAX;
+        if (read_env(rules[i].name))
+            return snprintf(out, PATH_MAX, "%s%s", read_env(rules[i].name), rules[i].tail) <
+                   PATH_MAX;
     return false;
 }
 
@@ -114,11 +115,11 @@ static void read_token(char out[TOKEN_MAX + 2])
 static int take_token(char **ret, struct err *err)
 {
     char text[TOKEN_MAX + 2] = "";
-    const char *from = "HF_TOKEN", *value = env("HF_TOKEN");
+    const char *from = "HF_TOKEN", *value = read_env("HF_TOKEN");
     size_t begin, n;
 
     if (!value)
-        value = env("HUGGING_FACE_HUB_TOKEN");
+        value = read_env("HUGGING_FACE_HUB_TOKEN");
     if (!value) {
         read_token(text);
         from = "the file with the Hugging Face token";
@@ -159,8 +160,8 @@ int hub_settings_read(struct hub_settings *ret, struct err *err)
         rc = take_number("HF_HUB_DOWNLOAD_TIMEOUT", 3600, PATIENCE_S, &s.patience_s, err);
     if (rc == 0)
         rc = take_number("NIGHTSHIFT_HUB_PAUSE_MS", 60000, PAUSE_MS, &s.pause_ms, err);
-    if (rc == 0 && env("SSL_CERT_FILE")) {
-        s.authorities = strdup(env("SSL_CERT_FILE"));
+    if (rc == 0 && read_env("SSL_CERT_FILE")) {
+        s.authorities = strdup(read_env("SSL_CERT_FILE"));
         rc = s.authorities ? 0 : err_set(err, ERR_NOMEM, "out of memory");
     }
     if (rc == 0)

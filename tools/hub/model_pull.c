@@ -108,7 +108,7 @@ static void how_far(const struct show *s, uint64_t have, uint64_t size, int64_t 
                  text_length((int64_t)((double)(size - have) / per_ms / 1000) * 1000, d));
 }
 
-static void step(struct show *s, const char *file, uint64_t have, uint64_t size)
+static void print_download_progress(struct show *s, const char *file, uint64_t have, uint64_t size)
 {
     const int64_t now = clock_mono_ms();
     char far[160], line[320], *fit;
@@ -147,7 +147,7 @@ static void on_file(void *arg, enum hub_event event, const char *file, uint64_t 
                     text_bytes(size, b));
         break;
     case HUB_STEP:
-        step(s, file, have, size);
+        print_download_progress(s, file, have, size);
         break;
     case HUB_DONE:
         clear_line(s);
@@ -203,7 +203,8 @@ static int print_json(const struct hub_pulled *p, const struct model_check *c,
 }
 
 /* As `model check` does, on the very folder that was fetched. */
-static int check(const struct cli *cli, const char *name, const struct hub_pulled *p, bool main)
+static int check_pulled_model(const struct cli *cli, const char *name, const struct hub_pulled *p,
+                              bool main)
 {
     const bool silero = strcmp(name, SILERO_NAME) == 0;
     struct model_check c;
@@ -224,7 +225,7 @@ static int check(const struct cli *cli, const char *name, const struct hub_pulle
     return cli_flush(status);
 }
 
-static int fail(const char *name, const struct err *err)
+static int report_pull_failure(const char *name, const struct err *err)
 {
     char doing[200];
 
@@ -235,8 +236,9 @@ static int fail(const char *name, const struct err *err)
                         : NULL);
 }
 
-static int fetch(const struct hub_settings *s, const struct hub_watch *watch, const char *name,
-                 const char *revision, struct hub_pulled *ret, struct err *err)
+static int fetch_model(const struct hub_settings *s, const struct hub_watch *watch,
+                       const char *name, const char *revision, struct hub_pulled *ret,
+                       struct err *err)
 {
     const struct own_model *own = own_model(name);
     const struct model_name *known = model_name_find(name);
@@ -259,7 +261,7 @@ int model_fetch(bool quiet, bool offline, const char *name, const char *revision
     rc = hub_settings_read(&settings, err);
     settings.offline |= offline;
     if (rc == 0)
-        rc = fetch(&settings, &watch, name, revision, ret, err);
+        rc = fetch_model(&settings, &watch, name, revision, ret, err);
     clear_line(&show);
     release_signals(was);
     hub_settings_free(&settings);
@@ -290,9 +292,9 @@ int model_pull(const struct cli *cli, const char *name, const char *revision)
     if (own_model(name) && revision)
         return cli_usage(cli, "there is one %s; leave --revision out", name);
     if (model_fetch(cli->quiet, false, name, revision, &pulled, &err) != 0)
-        status = fail(name, &err);
+        status = report_pull_failure(name, &err);
     else
-        status = check(cli, name, &pulled, main);
+        status = check_pulled_model(cli, name, &pulled, main);
     hub_pulled_free(&pulled);
     return status;
 }

@@ -117,13 +117,13 @@ static int by_recording_shard(const void *a, const void *b)
     return rc ? rc : x->first < y->first ? -1 : x->first > y->first;
 }
 
-static bool less(const uint64_t *loads, uint32_t a, uint32_t b)
+static bool has_less_load(const uint64_t *loads, uint32_t a, uint32_t b)
 {
     return loads[a] != loads[b] ? loads[a] < loads[b] : a < b;
 }
 
 /* heap: parts, the one with least on top, which has got more. */
-static void sink(uint32_t *heap, uint32_t n, const uint64_t *loads)
+static void sift_part_down(uint32_t *heap, uint32_t n, const uint64_t *loads)
 {
     uint32_t part = heap[0], i = 0;
 
@@ -132,9 +132,9 @@ static void sink(uint32_t *heap, uint32_t n, const uint64_t *loads)
 
         if (c >= n)
             break;
-        if (c + 1 < n && less(loads, heap[c + 1], heap[c]))
+        if (c + 1 < n && has_less_load(loads, heap[c + 1], heap[c]))
             c++;
-        if (!less(loads, heap[c], part))
+        if (!has_less_load(loads, heap[c], part))
             break;
         heap[i] = heap[c];
         i = c;
@@ -144,7 +144,7 @@ static void sink(uint32_t *heap, uint32_t n, const uint64_t *loads)
 
 /* A part has one piece of a recording at most. The pieces of one cost the same, so those that came
  * to the same part may be neighbours, and are joined. */
-static int join(struct balance *b, struct err *err)
+static int join_neighbour_pieces(struct balance *b, struct err *err)
 {
     uint32_t *parts = calloc(b->count + 1, sizeof(*parts));
     size_t to = 0;
@@ -175,7 +175,7 @@ static int join(struct balance *b, struct err *err)
     return 0;
 }
 
-static int spread(struct balance *b, struct err *err)
+static int spread_pieces(struct balance *b, struct err *err)
 {
     uint32_t *heap = calloc(b->parts, sizeof(*heap));
 
@@ -190,10 +190,10 @@ static int spread(struct balance *b, struct err *err)
     for (size_t i = 0; i < b->count; i++) {
         b->pieces[i].part = heap[0];
         b->loads[heap[0]] += b->pieces[i].cost_ms;
-        sink(heap, b->parts, b->loads);
+        sift_part_down(heap, b->parts, b->loads);
     }
     free(heap);
-    return join(b, err);
+    return join_neighbour_pieces(b, err);
 }
 
 static uint64_t parts_of(uint64_t total_ms, const struct balance_rule *rule)
@@ -231,7 +231,7 @@ int balance_make(const struct balance_recording *list, size_t n, const struct ba
     rc = cut_all(list, n, most_of(b.total_ms, parts), rule->shard_ms, &b, err);
     b.parts = b.count < parts ? (uint32_t)b.count : (uint32_t)parts;
     if (rc == 0 && b.parts)
-        rc = spread(&b, err);
+        rc = spread_pieces(&b, err);
     if (rc < 0) {
         balance_free(&b);
         return rc;

@@ -107,7 +107,7 @@ static int publish_once(struct part_run *p, struct err *err)
     return 0;
 }
 
-static int publish(struct part_run *p, struct err *err)
+static int publish_part(struct part_run *p, struct err *err)
 {
     int rc = ERR_MISSING;
 
@@ -133,7 +133,7 @@ static int write_back(struct part_run *p, struct err *err)
         rc = parting_snapshot(st, p->whole, err);
     store_close(st);
     if (rc == 0)
-        rc = publish(p, err);
+        rc = publish_part(p, err);
     unlink(p->whole);
     return rc;
 }
@@ -246,7 +246,7 @@ static void part_run_free(struct part_run *p)
 }
 
 /* Where it runs: "job 12_3, try 2, on node7". */
-static void where(char *ret, size_t cap)
+static void describe_run_place(char *ret, size_t capacity)
 {
     const char *job = getenv("SLURM_ARRAY_JOB_ID"), *task = getenv("SLURM_ARRAY_TASK_ID");
     const char *again = getenv("SLURM_RESTART_COUNT");
@@ -255,15 +255,16 @@ static void where(char *ret, size_t cap)
 
     gethostname(host, sizeof(host) - 1);
     if (job && task)
-        n = snprintf(ret, cap, "job %.20s_%.20s, ", job, task);
-    if (again && n >= 0 && (size_t)n < cap)
-        n += snprintf(ret + n, cap - (size_t)n, "requeued %.10s times, ", again);
-    if (n >= 0 && (size_t)n < cap)
-        snprintf(ret + n, cap - (size_t)n, "on %s", host);
+        n = snprintf(ret, capacity, "job %.20s_%.20s, ", job, task);
+    if (again && n >= 0 && (size_t)n < capacity)
+        n += snprintf(ret + n, capacity - (size_t)n, "requeued %.10s times, ", again);
+    if (n >= 0 && (size_t)n < capacity)
+        snprintf(ret + n, capacity - (size_t)n, "on %s", host);
 }
 
-static int note(struct part_run *p, int (*fn)(struct store *st, const char *text, struct err *err),
-                const char *text, struct err *err)
+static int write_note_to_part(struct part_run *p,
+                              int (*fn)(struct store *st, const char *text, struct err *err),
+                              const char *text, struct err *err)
 {
     struct store *st = NULL;
     int rc = store_open(p->local, STORE_WRITE, &st, err);
@@ -304,7 +305,7 @@ static int put_mark(struct part_run *p, const char *text, struct err *err)
     return part_publish(p->whole, p->mark_file, err);
 }
 
-static int begin(struct part_run *p, uint32_t tries, struct err *err)
+static int begin_part_try(struct part_run *p, uint32_t tries, struct err *err)
 {
     struct parting_about about;
     char text[160];
@@ -319,7 +320,7 @@ static int begin(struct part_run *p, uint32_t tries, struct err *err)
                      about.failed_tries, p->file);
     if (rc < 0)
         return rc;
-    where(text, sizeof(text));
+    describe_run_place(text, sizeof(text));
     rc = put_mark(p, text, err);
     if (rc == 0) { /* what the other one has written back until now */
         part_fence(p->file);
@@ -333,7 +334,7 @@ static int begin(struct part_run *p, uint32_t tries, struct err *err)
     log_info("part %u of %u, try %u, %s: %llu of its %llu tasks are done", about.number,
              about.parts, about.tries + 1, text, (unsigned long long)about.done,
              (unsigned long long)(about.open + about.done + about.failed));
-    rc = note(p, parting_try_begins, text, err);
+    rc = write_note_to_part(p, parting_try_begins, text, err);
     return rc == 0 ? write_back(p, err) : rc; /* of a try that is killed this is what stays */
 }
 
@@ -357,7 +358,7 @@ int part_run_open(const char *file, int64_t write_back_ms, uint32_t tries, struc
         rc = err_set(err, ERR_NOMEM, "out of memory");
     }
     if (rc == 0)
-        rc = begin(p, tries, err);
+        rc = begin_part_try(p, tries, err);
     if (rc == 0)
         rc = start_thread(p, err);
     if (rc < 0)
@@ -383,7 +384,7 @@ int part_run_end(struct part_run *p, bool in_order, const char *text, struct err
     take_back(p);
     end_thread(p);
     if (in_order)
-        rc = note(p, parting_try_ends, text, &why);
+        rc = write_note_to_part(p, parting_try_ends, text, &why);
     if (rc == 0)
         rc = write_back_last(p, &why);
     if (rc == ERR_CANCELLED) {

@@ -13,19 +13,19 @@
 
 static void word(struct buf *out, const char *s) { shell_quote(out, s, strlen(s)); }
 
-static void option(struct buf *out, const char *name, const char *value)
+static void put_sbatch_option(struct buf *out, const char *name, const char *value)
 {
     if (value)
         buf_printf(out, "#SBATCH --%s=%s\n", name, value);
 }
 
-static void number(struct buf *out, const char *name, uint32_t value)
+static void put_sbatch_number(struct buf *out, const char *name, uint32_t value)
 {
     if (value)
         buf_printf(out, "#SBATCH --%s=%u\n", name, value);
 }
 
-static void begin(const struct sbatch *s, const char *what, struct buf *out)
+static void put_sbatch_header(const struct sbatch *s, const char *what, struct buf *out)
 {
     buf_printf(out,
                "#!/bin/bash\n"
@@ -34,8 +34,8 @@ static void begin(const struct sbatch *s, const char *what, struct buf *out)
                "#SBATCH --job-name=nightshift-%s\n"
                "#SBATCH --ntasks=1\n",
                what);
-    option(out, "partition", s->partition);
-    option(out, "account", s->account);
+    put_sbatch_option(out, "partition", s->partition);
+    put_sbatch_option(out, "account", s->account);
 }
 
 /* `wait` ends with the signal that the trap hands on, hence the loop. */
@@ -62,15 +62,15 @@ static const char waiting[] =
 
 void sbatch_parts(const struct sbatch *s, struct buf *out)
 {
-    begin(s, "parts", out);
+    put_sbatch_header(s, "parts", out);
     buf_printf(out, "#SBATCH --array=0-%u", s->parts - 1);
     if (s->array_throttle)
         buf_printf(out, "%%%u", s->array_throttle);
     buf_printf(out, "\n");
-    number(out, "gpus-per-task", s->gpus_per_task);
-    number(out, "cpus-per-task", s->cpus_per_task);
-    option(out, "mem", s->memory);
-    option(out, "time", s->time);
+    put_sbatch_number(out, "gpus-per-task", s->gpus_per_task);
+    put_sbatch_number(out, "cpus-per-task", s->cpus_per_task);
+    put_sbatch_option(out, "mem", s->memory);
+    put_sbatch_option(out, "time", s->time);
     buf_printf(out,
                "#SBATCH --requeue\n"
                "#SBATCH --signal=B:USR1@120\n"
@@ -86,8 +86,8 @@ void sbatch_parts(const struct sbatch *s, struct buf *out)
 
 void sbatch_merge(const struct sbatch *s, struct buf *out)
 {
-    begin(s, "merge", out);
-    option(out, "nodelist", s->merge_node);
+    put_sbatch_header(s, "merge", out);
+    put_sbatch_option(out, "nodelist", s->merge_node);
     buf_printf(out, "#SBATCH --output=\"%s/merge.log\"\n\n", s->dir);
     word(out, s->program);
     buf_printf(out, " merge --finish ");
@@ -122,7 +122,8 @@ static int read_all(int fd, struct buf *out, struct err *err)
     }
 }
 
-static int ended(const char *name, int status, struct buf *out, size_t before, struct err *err)
+static int check_exit_status(const char *name, int status, struct buf *out, size_t before,
+                             struct err *err)
 {
     size_t n;
 
@@ -161,5 +162,5 @@ int slurm_call(const char *const argv[], struct buf *out, struct err *err)
     close(ends[0]);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         continue;
-    return rc == 0 ? ended(argv[0], status, out, before, err) : rc;
+    return rc == 0 ? check_exit_status(argv[0], status, out, before, err) : rc;
 }

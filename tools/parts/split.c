@@ -95,7 +95,7 @@ static json_t *cuts_of(const struct manifest *m)
     return ret;
 }
 
-static int dump(const json_t *o, const char *path, struct err *err)
+static int write_json_file(const json_t *o, const char *path, struct err *err)
 {
     FILE *f = fopen(path, "we");
     bool well = f && json_dumpf(o, f, JSON_INDENT(2)) == 0 && putc('\n', f) != EOF;
@@ -130,7 +130,7 @@ static int manifest_write(struct store *st, const struct manifest *m, const char
     if (rc == 0 && (!o || s.no_memory))
         rc = err_set(err, ERR_NOMEM, "out of memory");
     if (rc == 0)
-        rc = dump(o, path, err);
+        rc = write_json_file(o, path, err);
     json_decref(o);
     json_decref(s.list);
     free(catalog);
@@ -152,7 +152,7 @@ struct splitting {
     double bytes_per_ms;
     int64_t *media; /* of each recording */
     struct balance_recording *list;
-    size_t count, cap;
+    size_t count, capacity;
     struct balance balance;
     char split[PARTING_ID_LEN];
 };
@@ -178,16 +178,16 @@ static int take_work(void *arg, const struct parting_work *w, struct err *err)
 {
     struct splitting *s = arg;
 
-    if (s->count == s->cap) {
-        size_t cap = s->cap ? s->cap * 2 : 1024;
-        int64_t *media = realloc(s->media, cap * sizeof(*media));
-        struct balance_recording *list = realloc(s->list, cap * sizeof(*list));
+    if (s->count == s->capacity) {
+        size_t capacity = s->capacity ? s->capacity * 2 : 1024;
+        int64_t *media = realloc(s->media, capacity * sizeof(*media));
+        struct balance_recording *list = realloc(s->list, capacity * sizeof(*list));
 
         s->media = media ? media : s->media;
         s->list = list ? list : s->list;
         if (!media || !list)
             return err_no_memory(err, NULL);
-        s->cap = cap;
+        s->capacity = capacity;
     }
     s->media[s->count] = w->media_id;
     s->list[s->count++] = (struct balance_recording){
@@ -206,7 +206,7 @@ struct measuring { /* what nobody has opened yet */
     size_t at;
 };
 
-static void measure(void *arg, const struct parting_place *p)
+static void measure_place_length(void *arg, const struct parting_place *p)
 {
     *(int64_t *)arg = length_of(p->path, p->member, p->nth);
 }
@@ -220,7 +220,7 @@ static int measure_one(void *arg, const struct parting_work *w, struct err *err)
 
     if (w->duration_ms >= 0 || !w->hearing || r->cost_ms < m->from_ms)
         return 0;
-    rc = parting_place(m->s->st, w->media_id, measure, &length_ms, err);
+    rc = parting_place(m->s->st, w->media_id, measure_place_length, &length_ms, err);
     if (rc < 0 && rc != ERR_EMPTY)
         return rc;
     *err = (struct err){0};
@@ -286,8 +286,8 @@ static int name_it(struct splitting *s, struct err *err)
 
 /* ----------------------------------------------------------------------------------- the parts */
 
-static int fill(struct splitting *s, const char *local, const struct parting_part *p,
-                const char *whole, const char *manifest, struct err *err)
+static int write_part_files(struct splitting *s, const char *local, const struct parting_part *p,
+                            const char *whole, const char *manifest, struct err *err)
 {
     struct manifest m = {.split = p->split,
                          .number = p->number,
@@ -310,8 +310,8 @@ static int fill(struct splitting *s, const char *local, const struct parting_par
     return rc;
 }
 
-static int publish(struct splitting *s, uint32_t number, const char *whole, const char *manifest,
-                   struct err *err)
+static int publish_part_files(struct splitting *s, uint32_t number, const char *whole,
+                              const char *manifest, struct err *err)
 {
     char *db = part_name(s->w->output, number, ".db", err);
     char *json = db ? part_name(s->w->output, number, ".json", err) : NULL;
@@ -332,10 +332,10 @@ static int write_part(struct splitting *s, const struct parting_part *p, struct 
     char *local = part_path(s->place, "part.db", err);
     char *whole = local ? part_path(s->place, "whole.db", err) : NULL;
     char *manifest = whole ? part_path(s->place, "part.json", err) : NULL;
-    int rc = manifest ? fill(s, local, p, whole, manifest, err) : err->code;
+    int rc = manifest ? write_part_files(s, local, p, whole, manifest, err) : err->code;
 
     if (rc == 0)
-        rc = publish(s, p->number, whole, manifest, err);
+        rc = publish_part_files(s, p->number, whole, manifest, err);
     if (manifest) {
         unlink(whole);
         unlink(manifest);

@@ -9,7 +9,7 @@
 #include "base/utf8.h"
 #include "tools/plan/plan.h"
 
-static json_t *text(const char *s)
+static json_t *make_text_json(const char *s)
 {
     char *shown = utf8_display(s, strlen(s));
     json_t *j = json_string(shown ? shown : "");
@@ -30,7 +30,7 @@ static json_t *end_of(int64_t ms)
     return json_string(at);
 }
 
-static json_t *devices(const struct plan *p)
+static json_t *make_devices_json(const struct plan *p)
 {
     json_t *list = json_array();
 
@@ -50,7 +50,7 @@ static json_t *devices(const struct plan *p)
     return list;
 }
 
-static json_t *placed(const struct plan *p, const struct plan_stage *s)
+static json_t *make_placements_json(const struct plan *p, const struct plan_stage *s)
 {
     static const char *const source[] = {"unknown", "estimate", "measured"};
     json_t *list = json_array();
@@ -80,7 +80,7 @@ static json_t *placed(const struct plan *p, const struct plan_stage *s)
     return list;
 }
 
-static json_t *stages(const struct plan *p)
+static json_t *make_stages_json(const struct plan *p)
 {
     json_t *list = json_array();
 
@@ -89,14 +89,15 @@ static json_t *stages(const struct plan *p)
         json_t *o = json_pack(
             "{s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:o}", "stage", s->name, "error", s->no_model.msg,
             "recordings", (json_int_t)s->recordings, "unknown_lengths", (json_int_t)s->unknown,
-            "audio_ms", number_or_null(s->left_ms), "model", text(s->model), "devices",
-            placed(p, s), "seconds", number_or_null(s->ms < 0 ? -1 : s->ms / 1000));
+            "audio_ms", number_or_null(s->left_ms), "model", make_text_json(s->model), "devices",
+            make_placements_json(p, s), "seconds", number_or_null(s->ms < 0 ? -1 : s->ms / 1000));
 
         json_object_set_new(o, "times_real_time", s->speed > 0 ? json_real(s->speed) : json_null());
         json_object_set_new(o, "waiting_for_source", json_integer((json_int_t)s->sourceless));
         json_object_set_new(o, "heard_apart", json_integer((json_int_t)s->sources.known));
         json_object_set_new(o, "settling", json_integer((json_int_t)s->settling));
-        json_object_set_new(o, "put_aside", s->aside ? text(s->aside) : json_null());
+        json_object_set_new(o, "put_aside",
+                            s->disabled ? make_text_json(s->disabled) : json_null());
         json_array_append_new(list, o);
     }
     return list;
@@ -104,14 +105,15 @@ static json_t *stages(const struct plan *p)
 
 void plan_print_json(const struct plan *p, const struct plan_options *o)
 {
-    json_t *j = json_pack("{s:o, s:b, s:b, s:b, s:b, s:s, s:I, s:I, s:o, s:o, s:o, s:o, s:o}",
-                          "catalog", text(o->catalog), "catalog_exists", (int)!p->missing, "paused",
-                          (int)p->paused, "waiting", (int)p->waiting, "fits", (int)p->fits,
-                          "no_gpu", p->all->no_gpu.msg, "recordings", (json_int_t)p->recordings,
-                          "unknown_lengths", (json_int_t)p->unknown, "audio_ms",
-                          number_or_null(p->left_ms), "devices", devices(p), "stages", stages(p),
-                          "seconds", number_or_null(p->waiting && p->ms >= 0 ? p->ms / 1000 : -1),
-                          "done_at", end_of(p->waiting ? p->ms : -1));
+    json_t *j =
+        json_pack("{s:o, s:b, s:b, s:b, s:b, s:s, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "catalog",
+                  make_text_json(o->catalog), "catalog_exists", (int)!p->missing, "paused",
+                  (int)p->paused, "waiting", (int)p->waiting, "fits", (int)p->fits, "no_gpu",
+                  p->all->no_gpu.msg, "recordings", (json_int_t)p->recordings, "unknown_lengths",
+                  (json_int_t)p->unknown, "audio_ms", number_or_null(p->left_ms), "devices",
+                  make_devices_json(p), "stages", make_stages_json(p), "seconds",
+                  number_or_null(p->waiting && p->ms >= 0 ? p->ms / 1000 : -1), "done_at",
+                  end_of(p->waiting ? p->ms : -1));
 
     json_dumpf(j, stdout, JSON_INDENT(2));
     putchar('\n');

@@ -12,9 +12,9 @@
 #include "store/read/read.h"
 #include "store/store.h"
 #include "store/tuning.h"
+#include "tools/disabled_stages.h"
 #include "tools/enqueue/stages/enqueue_model.h"
 #include "tools/plan/plan.h"
-#include "tools/stages_aside.h"
 #include "workers/models/files/model_dir.h"
 #include "workers/models/whisper/whisper_heads.h"
 #include "workers/models/whisper/whisper_vocabulary.h"
@@ -50,7 +50,7 @@ struct reading {
     struct plan *p;
     const struct plan_options *o;
     struct store *st;
-    struct stages_aside *aside;
+    struct disabled_stages *disabled;
     struct err err;
 };
 
@@ -148,8 +148,8 @@ static int on_stage(void *arg, const struct read_progress *row)
     s->known_left_ms += row->audio_left_ms;
     s->known_ms += row->audio_known_ms;
     s->known += row->pending - row->unknown + row->done;
-    if (!s->aside && stages_aside_why(r->aside, row) &&
-        !(s->aside = strdup(stages_aside_why(r->aside, row))))
+    if (!s->disabled && disabled_stages_why(r->disabled, row) &&
+        !(s->disabled = strdup(disabled_stages_why(r->disabled, row))))
         return ERR_NOMEM;
     if (row->waiting && add_waiting(r, row->stage_id, s) < 0)
         return ERR_IO;
@@ -221,10 +221,10 @@ static int read_catalog(const struct plan_options *o, struct plan *p, struct err
         rc = store_totals(st, &totals, err);
     r.st = st;
     if (rc == 0)
-        rc = stages_aside_read(st, &r.aside, err);
+        rc = disabled_stages_read(st, &r.disabled, err);
     if (rc == 0)
         rc = read_progress(st, on_stage, &r, err);
-    stages_aside_free(r.aside);
+    disabled_stages_free(r.disabled);
     if (r.err.code)
         *err = r.err;
     if (rc == 0)
@@ -315,8 +315,8 @@ static uint32_t sharers_of(const struct plan *p, const struct device *d)
 }
 
 /* What an earlier run measured there; else nobody knows how fast it will be. */
-static void remember(const struct plan *p, const struct device *d, const struct plan_stage *s,
-                     struct placement *on)
+static void apply_measured_tuning(const struct plan *p, const struct device *d,
+                                  const struct plan_stage *s, struct placement *on)
 {
     for (uint32_t i = 0; i < p->tuning_count; i++) {
         const struct placement_tuning *t = &p->tunings[i];
@@ -334,8 +334,8 @@ static void remember(const struct plan *p, const struct device *d, const struct 
 }
 
 /* How fast an earlier run was there, as far as its settings are today's. */
-static void recall(const struct plan *p, const struct plan_options *o, const struct plan_stage *s,
-                   uint32_t i, struct placement *on)
+static void apply_past_speed(const struct plan *p, const struct plan_options *o,
+                             const struct plan_stage *s, uint32_t i, struct placement *on)
 {
     if (!s->pace || s->pace[i] <= 0 || !on->fits || on->source == PLACEMENT_MEASURED ||
         o->precision != PRECISION_AUTO || o->cache != CACHE_AUTO || o->slots || o->threads)
@@ -359,8 +359,8 @@ static void place_other(const struct plan *p, const struct plan_options *o, stru
     struct err err = {0};
 
     on->free = d->memory_free / sharers_of(p, d);
-    on->budget = device_budget(on->free, d->memory_cap);
-    on->precision = precision_settle(o->precision, d->precisions);
+    on->budget = device_budget(on->free, d->memory_limit);
+    on->precision = precision_resolve(o->precision, d->precisions);
     if (stage_predict_bytes(&setup, d->kind == DEVICE_CUDA, &on->bytes, &err) != 0)
         snprintf(on->why, sizeof(on->why), "%.190s", err.msg);
     else if (on->bytes > on->budget)
@@ -368,8 +368,8 @@ static void place_other(const struct plan *p, const struct plan_options *o, stru
                  placement_size(on->bytes, need), placement_size(on->budget, budget));
     on->fits = on->why[0] == 0;
     if (on->fits)
-        remember(p, d, s, on);
-    recall(p, o, s, i, on);
+        apply_measured_tuning(p, d, s, on);
+    apply_past_speed(p, o, s, i, on);
 }
 
 static void place_on(const struct plan *p, const struct plan_options *o, struct plan_stage *s,
@@ -386,7 +386,7 @@ static void place_on(const struct plan *p, const struct plan_options *o, struct 
     wish.sharers = sharers_of(p, d);
     placement_decide(d, &s->size.placement, &wish, p->tunings,
                      o->cache == CACHE_AUTO ? p->tuning_count : 0, &s->on[i]);
-    recall(p, o, s, i, &s->on[i]);
+    apply_past_speed(p, o, s, i, &s->on[i]);
     if (!s->on[i].fits && !d->unusable)
         s->would_fit[i] = would_fit(d, s, &wish);
 }
@@ -400,7 +400,7 @@ static bool has_pace(const struct plan_stage *s, const struct plan *p)
     return false;
 }
 
-static void reckon(struct plan_stage *s, const struct plan *p)
+static void estimate_stage_time(struct plan_stage *s, const struct plan *p)
 {
     struct rate_backlog b = {
         .known_left_ms = s->known_left_ms,
@@ -445,7 +445,7 @@ static int place_stage(struct plan *p, const struct plan_options *o, struct plan
         any |= s->on[i].fits;
     }
     p->fits &= any;
-    reckon(s, p);
+    estimate_stage_time(s, p);
     if (s->ms < 0 && s->other && any)
         p->untold = true;
     else if (s->ms < 0)
@@ -504,7 +504,7 @@ void plan_free(struct plan *p)
         free(s->on);
         free(s->would_fit);
         free(s->pace);
-        free(s->aside);
+        free(s->disabled);
     }
     for (uint32_t i = 0; i < p->tuning_count; i++) {
         free((char *)p->tunings[i].device_id);
@@ -529,7 +529,7 @@ static uint64_t bytes_of(const void *arg, const struct device *d, enum precision
     const struct asr_shape shape = footprint_shape(m->shape, &on, slots, windows);
 
     return footprint_bytes(
-        whisper_predict_bytes(m->config, p, cache_precision_settle(m->cache, p), on.halves, shape),
+        whisper_predict_bytes(m->config, p, cache_precision_resolve(m->cache, p), on.halves, shape),
         m->voice, &on);
 }
 

@@ -47,7 +47,7 @@ struct plan_stage {
     char *name, *model, *dir;     /* dir NULL: the model was not found */
     struct err no_model;          /* why; code 0 when it was */
     char *params;                 /* as the catalog has them */
-    char *aside;                  /* why the last run could not do it; NULL: it did not say so */
+    char *disabled;               /* why the last run could not do it; NULL: it did not say so */
     bool other;                   /* no transcription: its memory is asked of the stage itself */
     bool sized;                   /* what it takes of a device */
     struct plan_model size;       /* of a transcription; of others the hash alone */

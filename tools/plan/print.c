@@ -12,20 +12,20 @@
 #define LABEL 11 /* columns of the labels on the left */
 #define INDENT 4
 
-static void wrapped(const char *s, size_t column, size_t indent)
+static void print_wrapped(const char *s, size_t column, size_t indent)
 {
     cli_wrap(stdout, s, column, indent);
 }
 
-static void line(const char *name, const char *value)
+static void print_labelled_line(const char *name, const char *value)
 {
     cli_paint(stdout, "1", name);
     printf("%*s", LABEL - (int)strlen(name), "");
-    wrapped(value, LABEL, LABEL);
+    print_wrapped(value, LABEL, LABEL);
 }
 
 /* "32.5 of 125 GiB", "34 MiB of 19.8 GiB" */
-static char *memory(uint64_t part, uint64_t whole, char out[2 * PLACEMENT_SIZE])
+static char *format_memory(uint64_t part, uint64_t whole, char out[2 * PLACEMENT_SIZE])
 {
     char p[PLACEMENT_SIZE], w[PLACEMENT_SIZE];
     char *unit = strchr(placement_size(part, p), ' ');
@@ -36,7 +36,7 @@ static char *memory(uint64_t part, uint64_t whole, char out[2 * PLACEMENT_SIZE])
     return out;
 }
 
-static char *times(double speed, char out[TEXT_LEN])
+static char *format_speed(double speed, char out[TEXT_LEN])
 {
     if (speed >= 10)
         return text_count((uint64_t)(speed + 0.5), out);
@@ -70,9 +70,10 @@ static void print_waiting(const struct plan *p)
     char n[TEXT_LEN], m[TEXT_LEN], text[400];
 
     if (!p->waiting) {
-        line("Waiting", p->missing
-                            ? "nothing: there is no catalog yet. Next: nightshift enqueue PATH"
-                            : "nothing. Next: nightshift enqueue PATH");
+        print_labelled_line("Waiting",
+                            p->missing
+                                ? "nothing: there is no catalog yet. Next: nightshift enqueue PATH"
+                                : "nothing. Next: nightshift enqueue PATH");
         return;
     }
     snprintf(text, sizeof(text), "%s %s", text_count(recordings, n),
@@ -83,7 +84,7 @@ static void print_waiting(const struct plan *p)
         snprintf(text + strlen(text), sizeof(text) - strlen(text),
                  ", but nothing can be done now: their transcription failed, was cancelled or is "
                  "paused. Next: nightshift status --failures");
-        line("Waiting", text);
+        print_labelled_line("Waiting", text);
         return;
     }
     if (p->left_ms > 0)
@@ -97,9 +98,10 @@ static void print_waiting(const struct plan *p)
         snprintf(text + strlen(text), sizeof(text) - strlen(text),
                  "; the length of %s is not known yet and guessed from %s",
                  text_count(p->unknown, n), p->guessed ? "the size, at 128 kbit/s" : "the others");
-    line("Waiting", text);
+    print_labelled_line("Waiting", text);
     if (p->paused)
-        line("", "The catalog is paused: nothing is done until `nightshift resume`.");
+        print_labelled_line("",
+                            "The catalog is paused: nothing is done until `nightshift resume`.");
 }
 
 static void print_devices(const struct plan *p)
@@ -112,17 +114,17 @@ static void print_devices(const struct plan *p)
         for (uint32_t k = 0; k < p->picked->count; k++)
             used |= strcmp(p->picked->list[k].name, d->name) == 0;
         snprintf(text, sizeof(text), "%s%s%s free%s", d->model, d->model[0] ? ", " : "",
-                 memory(d->memory_free, d->memory_total, left),
+                 format_memory(d->memory_free, d->memory_total, left),
                  d->unusable ? ""
                  : used      ? ""
                              : "; not used");
         if (d->unusable)
             snprintf(text + strlen(text), sizeof(text) - strlen(text), "; cannot be used: %s",
                      p->all->no_gpu.msg);
-        line(d->label, text);
+        print_labelled_line(d->label, text);
     }
     if (p->all->no_gpu.code && (p->all->count == 0 || p->all->list[0].kind == DEVICE_CPU))
-        line("no GPU", p->all->no_gpu.msg);
+        print_labelled_line("no GPU", p->all->no_gpu.msg);
 }
 
 static void print_fit(const struct device *d, const struct placement *p)
@@ -136,14 +138,14 @@ static void print_fit(const struct device *d, const struct placement *p)
     else
         snprintf(batch, sizeof(batch), "%u", p->slots);
     printf("%*s%-11s %-5s %-9s %-20s %8s  %s\n", INDENT, "", d->label, precision_name(p->precision),
-           batch, memory(p->bytes, p->budget, need),
-           p->source == PLACEMENT_UNKNOWN ? "?" : times(p->speed, speed),
+           batch, format_memory(p->bytes, p->budget, need),
+           p->source == PLACEMENT_UNKNOWN ? "?" : format_speed(p->speed, speed),
            p->source == PLACEMENT_MEASURED    ? "measured"
            : p->source == PLACEMENT_ESTIMATED ? "estimate"
                                               : "not known");
     if (p->note[0]) {
         printf("%*s", INDENT + 2, "");
-        wrapped(p->note, INDENT + 2, INDENT + 2);
+        print_wrapped(p->note, INDENT + 2, INDENT + 2);
     }
 }
 
@@ -156,14 +158,14 @@ static void print_waits(const struct plan_stage *s)
                  text_count(s->sourceless, n), (unsigned long long)s->recordings,
                  s->sourceless == 1 ? "s" : "");
         printf("%*s", INDENT, "");
-        wrapped(text, INDENT, INDENT);
+        print_wrapped(text, INDENT, INDENT);
     }
     if (s->settling) {
         snprintf(text, sizeof(text), "%s of %llu %s processed, but not yet finalized.",
                  text_count(s->settling, n), (unsigned long long)s->recordings,
                  s->settling == 1 ? "is" : "are");
         printf("%*s", INDENT, "");
-        wrapped(text, INDENT, INDENT);
+        print_wrapped(text, INDENT, INDENT);
     }
 }
 
@@ -184,7 +186,7 @@ static void print_apart(const struct plan_stage *s)
                  "Recordings with a microphone on each channel take twice as long; this is known "
                  "once they were decoded.");
     printf("%*s", INDENT, "");
-    wrapped(text, INDENT, INDENT);
+    print_wrapped(text, INDENT, INDENT);
 }
 
 static void print_stage(const struct plan *p, const struct plan_stage *s)
@@ -198,16 +200,16 @@ static void print_stage(const struct plan *p, const struct plan_stage *s)
     putchar('\n');
     print_waits(s);
     print_apart(s);
-    if (s->aside) {
-        snprintf(text, sizeof(text), "disabled in the last run: %s", s->aside);
+    if (s->disabled) {
+        snprintf(text, sizeof(text), "disabled in the last run: %s", s->disabled);
         printf("%*s", INDENT, "");
-        wrapped(text, INDENT, INDENT);
+        print_wrapped(text, INDENT, INDENT);
     }
     if (s->no_model.code) {
         printf("%*s", INDENT, "");
-        wrapped(s->sized ? "It is not here; this is for the published model of that name."
-                         : s->no_model.msg,
-                INDENT, INDENT);
+        print_wrapped(s->sized ? "It is not here; this is for the published model of that name."
+                               : s->no_model.msg,
+                      INDENT, INDENT);
     }
     for (uint32_t i = 0; i < p->picked->count && s->sized; i++) {
         const struct device *d = &p->picked->list[i];
@@ -224,7 +226,7 @@ static void print_stage(const struct plan *p, const struct plan_stage *s)
                  s->would_fit[i] ? "; a model that would: " : "",
                  s->would_fit[i] ? s->would_fit[i] : "");
         printf("%*s", INDENT, "");
-        wrapped(text, INDENT, INDENT + 2);
+        print_wrapped(text, INDENT, INDENT + 2);
     }
 }
 
@@ -244,8 +246,8 @@ static void print_end(const struct plan *p)
         }
     putchar('\n');
     if (p->ms < 0 || !told) {
-        line("Done", p->fits ? "no estimate yet: a speed or a length is not known"
-                             : "never: a model fits no device");
+        print_labelled_line("Done", p->fits ? "no estimate yet: a speed or a length is not known"
+                                            : "never: a model fits no device");
         return;
     }
     localtime_r(&at, &tm);
@@ -257,12 +259,12 @@ static void print_end(const struct plan *p)
              text_length(p->ms > 1000 ? p->ms : 1000, n), when,
              measured ? "" : " (an estimate; the run itself measures it)",
              p->untold ? "; without stages of unknown speed" : "");
-    line("Done", text);
+    print_labelled_line("Done", text);
 }
 
 void plan_print(const struct plan *p, const struct plan_options *o)
 {
-    line("Catalog", o->catalog);
+    print_labelled_line("Catalog", o->catalog);
     print_waiting(p);
     putchar('\n');
     print_devices(p);

@@ -52,7 +52,7 @@ static const char style[] =
     "svg rect{-webkit-print-color-adjust:exact;print-color-adjust:exact}}\n"
     "</style>\n</head>\n";
 
-static void element(struct buf *out, const char *begin, const char *text, const char *end)
+static void put_html_element(struct buf *out, const char *begin, const char *text, const char *end)
 {
     buf_printf(out, "%s", begin);
     html_text(out, text);
@@ -144,7 +144,7 @@ static void put_charts(const struct report *r, const struct report_device *d, st
     if (d->steps < 2) /* the table says as much */
         return;
 
-    element(out, "<h3>", d->name, "</h3>\n");
+    put_html_element(out, "<h3>", d->name, "</h3>\n");
     snprintf(what, sizeof(what), "Audio in each %lld minutes", (long long)r->step_ms / 60000);
     put_chart(r, d, what, audio_value, say_audio, most_of(d, audio_value), 0, out);
     put_chart(r, d, "In use", use_value, say_use, most_of(d, use_value) > 0 ? 100 : 0, 0, out);
@@ -162,8 +162,8 @@ static void put_charts(const struct report *r, const struct report_device *d, st
 
 static void put_sum(struct buf *out, const char *value, const char *what)
 {
-    element(out, "<li><b>", value, "</b> ");
-    element(out, "", what, "</li>\n");
+    put_html_element(out, "<li><b>", value, "</b> ");
+    put_html_element(out, "", what, "</li>\n");
 }
 
 static void put_sums(const struct report *r, struct buf *out)
@@ -193,11 +193,11 @@ static void put_runs(const struct report *r, struct buf *out)
         buf_printf(out, "<p>%s to ", report_begin(run->started_ms, at));
         buf_printf(out, "%s: %s", report_until(r, run, at), report_why(r, run));
         if (run->reason[0])
-            element(out, ": ", run->reason, "");
-        element(out, " <span class=\"dim\">on ", run->devices, "</span></p>\n");
+            put_html_element(out, ": ", run->reason, "");
+        put_html_element(out, " <span class=\"dim\">on ", run->devices, "</span></p>\n");
     }
     if (r->on && r->live.note[0])
-        element(out, "<p>", r->live.note, "</p>\n");
+        put_html_element(out, "<p>", r->live.note, "</p>\n");
 }
 
 /* A cell; "unknown" below 0. */
@@ -226,7 +226,7 @@ static void put_table(const struct report *r, struct buf *out)
         const struct report_device *d = &r->device[i];
         const struct report_step *s = &d->sum;
 
-        element(out, "<tr><td>", d->name, "</td>");
+        put_html_element(out, "<tr><td>", d->name, "</td>");
         buf_printf(out, "<td class=\"n\">%s</td>", text_length(s->audio_ms, a));
         if (s->busy_ms > 0)
             buf_printf(out, "<td class=\"n\">%.1f</td>", (double)s->audio_ms / (double)s->busy_ms);
@@ -273,7 +273,7 @@ static void put_sights(const struct report *r, struct buf *out)
 
         if (s->seen_ms == 0 && s->left_ms == 0)
             continue;
-        element(out, "<tr><td>", r->device[i].name, "</td>");
+        put_html_element(out, "<tr><td>", r->device[i].name, "</td>");
         put_known(out, report_load(s), say_use);
         put_known(out, (double)s->celsius, say_celsius);
         put_known(out, s->energy_j < 0 ? -1 : (double)s->energy_j / 3.6e6, say_energy);
@@ -350,19 +350,19 @@ static void put_kind(const struct report_news *x, struct buf *out)
     for (size_t i = 0; i < x->items; i++) {
         const struct report_item *item = &x->item[i];
 
-        element(out, "<p><code>", item->path, "</code></p>\n");
+        put_html_element(out, "<p><code>", item->path, "</code></p>\n");
         if (i + 1 < x->items && strcmp(x->item[i + 1].reason, item->reason) == 0)
             continue;
         buf_printf(out, "<p class=\"dim\">");
         if (report_stage(x, item)[0])
-            element(out, "", item->stage, ": ");
-        element(out, "", item->reason, "</p>\n");
+            put_html_element(out, "", item->stage, ": ");
+        put_html_element(out, "", item->reason, "</p>\n");
     }
     if (x->fresh > x->items)
         buf_printf(out, "<p>and %s more: <code>nightshift status --failures</code></p>\n",
                    text_count(x->fresh - x->items, n));
     if (x->mend[0])
-        element(out, "<p class=\"mend\">", x->mend, "</p>");
+        put_html_element(out, "<p class=\"mend\">", x->mend, "</p>");
     buf_printf(out, "</article>\n");
 }
 
@@ -390,10 +390,10 @@ static void put_doubts(const struct report *r, struct buf *out)
         const struct report_doubt *d = &r->doubt[i];
 
         clock_hms(d->start_ms, at);
-        element(out, "<article><p>\xE2\x80\x9C", d->text, "\xE2\x80\x9D</p>\n");
-        element(out, "<p><code>", d->path, "</code>");
+        put_html_element(out, "<article><p>\xE2\x80\x9C", d->text, "\xE2\x80\x9D</p>\n");
+        put_html_element(out, "<p><code>", d->path, "</code>");
         buf_printf(out, " at %s</p>\n", at);
-        element(out, "<p class=\"dim\">", d->why, "</p></article>\n");
+        put_html_element(out, "<p class=\"dim\">", d->why, "</p></article>\n");
     }
 }
 

@@ -8,7 +8,7 @@
 #include "tools/demo_model.h"
 #include "tools/report/report.h"
 
-static json_t *at(int64_t wall_ms)
+static json_t *make_time_json(int64_t wall_ms)
 {
     char text[CLOCK_ISO_LEN];
 
@@ -21,8 +21,8 @@ static json_t *time_or_null(int64_t ms) { return ms >= 0 ? json_integer(ms) : js
 static json_t *run_json(const struct report *r, const struct store_run *run)
 {
     return json_pack("{s:I, s:o, s:o, s:s, s:s, s:s, s:I, s:I, s:I, s:I}", "run",
-                     (json_int_t)run->run_id, "started_at", at(run->started_ms), "ended_at",
-                     run->ended_ms ? at(run->ended_ms) : json_null(), "why",
+                     (json_int_t)run->run_id, "started_at", make_time_json(run->started_ms),
+                     "ended_at", run->ended_ms ? make_time_json(run->ended_ms) : json_null(), "why",
                      run->why[0] ? run->why
                      : r->on     ? ""
                                  : "lost",
@@ -33,7 +33,7 @@ static json_t *run_json(const struct report *r, const struct store_run *run)
 }
 
 /* What the driver saw beside it. null: not known. Takes and returns the object. */
-static json_t *with_sight(json_t *o, const struct report_step *s)
+static json_t *with_sample(json_t *o, const struct report_step *s)
 {
     json_object_set_new(o, "seen_ms", json_integer((json_int_t)s->seen_ms));
     json_object_set_new(o, "left_ms", json_integer((json_int_t)s->left_ms));
@@ -46,12 +46,13 @@ static json_t *with_sight(json_t *o, const struct report_step *s)
 
 static json_t *step_json(const struct report_step *s)
 {
-    json_t *o = json_pack("{s:o, s:I, s:I, s:I, s:I, s:I}", "at", at(s->at_ms), "span_ms",
-                          (json_int_t)s->span_ms, "busy_ms", (json_int_t)s->busy_ms, "audio_ms",
-                          (json_int_t)s->audio_ms, "memory_bytes", (json_int_t)s->memory_bytes,
-                          "predicted_bytes", (json_int_t)s->predicted_bytes);
+    json_t *o =
+        json_pack("{s:o, s:I, s:I, s:I, s:I, s:I}", "at", make_time_json(s->at_ms), "span_ms",
+                  (json_int_t)s->span_ms, "busy_ms", (json_int_t)s->busy_ms, "audio_ms",
+                  (json_int_t)s->audio_ms, "memory_bytes", (json_int_t)s->memory_bytes,
+                  "predicted_bytes", (json_int_t)s->predicted_bytes);
 
-    return with_sight(o, s);
+    return with_sample(o, s);
 }
 
 static json_t *device_json(const struct report_device *d)
@@ -60,13 +61,13 @@ static json_t *device_json(const struct report_device *d)
 
     for (size_t i = 0; i < d->steps; i++)
         json_array_append_new(steps, step_json(&d->step[i]));
-    return with_sight(json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:o}", "device", d->name,
-                                "span_ms", (json_int_t)d->sum.span_ms, "busy_ms",
-                                (json_int_t)d->sum.busy_ms, "audio_ms", (json_int_t)d->sum.audio_ms,
-                                "memory_bytes", (json_int_t)d->sum.memory_bytes, "predicted_bytes",
-                                (json_int_t)d->sum.predicted_bytes, "slots", (int)d->slots,
-                                "windows", (int)d->windows, "steps", steps),
-                      &d->sum);
+    return with_sample(
+        json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:o}", "device", d->name, "span_ms",
+                  (json_int_t)d->sum.span_ms, "busy_ms", (json_int_t)d->sum.busy_ms, "audio_ms",
+                  (json_int_t)d->sum.audio_ms, "memory_bytes", (json_int_t)d->sum.memory_bytes,
+                  "predicted_bytes", (json_int_t)d->sum.predicted_bytes, "slots", (int)d->slots,
+                  "windows", (int)d->windows, "steps", steps),
+        &d->sum);
 }
 
 static json_t *news_json(const struct report_news *x)

@@ -314,7 +314,7 @@ static void add_sentence(void *out, const char *text)
     buf_printf(out, "%s%s", ((const struct buf *)out)->len > 0 ? " " : "", text);
 }
 
-static char *why(const char *reason)
+static char *describe_doubt(const char *reason)
 {
     struct buf said = BUF_INIT;
     char *ret;
@@ -348,7 +348,7 @@ static int add_doubt(void *arg, const struct read_doubt *row)
     d->start_ms = s->start_ms;
     d->text = shown(s->text);
     d->reason = shown(s->reason);
-    d->why = why(s->reason);
+    d->why = describe_doubt(s->reason);
     return d->text && d->reason && d->why ? 0 : ERR_NOMEM;
 }
 

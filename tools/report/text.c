@@ -33,8 +33,9 @@ static void end_line(struct page *p)
     p->label = "";
 }
 
-static void line(struct page *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void line(struct page *p, const char *fmt, ...)
+static void put_text_line(struct page *p, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+static void put_text_line(struct page *p, const char *fmt, ...)
 {
     char text[2000];
     va_list ap;
@@ -47,7 +48,7 @@ static void line(struct page *p, const char *fmt, ...)
 }
 
 /* One that does not fit loses its middle, but is not folded. */
-static void name(struct page *p, const char *s)
+static void put_name_line(struct page *p, const char *s)
 {
     char *fit = text_fit(s, p->columns - LABEL);
 
@@ -65,14 +66,15 @@ static void put_runs(const struct report *r, struct page *p)
         const struct store_run *run = &r->run[i];
 
         report_begin(run->started_ms, begun);
-        line(p, "%s to %s: %s%s%s", begun, report_until(r, run, ended), report_why(r, run),
-             run->reason[0] ? ": " : "", run->reason);
+        put_text_line(p, "%s to %s: %s%s%s", begun, report_until(r, run, ended), report_why(r, run),
+                      run->reason[0] ? ": " : "", run->reason);
         if (r->runs > 1)
-            line(p, "  %s done, %llu failed, %s of audio", text_count(run->recordings_done, n),
-                 (unsigned long long)run->recordings_failed, text_length(run->audio_ms, begun));
+            put_text_line(
+                p, "  %s done, %llu failed, %s of audio", text_count(run->recordings_done, n),
+                (unsigned long long)run->recordings_failed, text_length(run->audio_ms, begun));
     }
     if (r->on && r->live.note[0])
-        line(p, "%s", r->live.note);
+        put_text_line(p, "%s", r->live.note);
 }
 
 static void put_done(const struct report *r, struct page *p)
@@ -81,16 +83,16 @@ static void put_done(const struct report *r, struct page *p)
 
     p->label = "Done";
     if (r->done + r->failed == 0 && r->audio_ms == 0) {
-        line(p, "nothing");
+        put_text_line(p, "nothing");
         return;
     }
-    line(p, "%s %s, %s failed", text_count(r->done, a),
-         text_plural(r->done, "recording", "recordings"), text_count(r->failed, b));
+    put_text_line(p, "%s %s, %s failed", text_count(r->done, a),
+                  text_plural(r->done, "recording", "recordings"), text_count(r->failed, b));
     if (report_speed(r) > 0)
-        line(p, "%s of audio in %s of work: %.1f x real time", text_length(r->audio_ms, a),
-             text_length(r->work_ms, b), report_speed(r));
+        put_text_line(p, "%s of audio in %s of work: %.1f x real time", text_length(r->audio_ms, a),
+                      text_length(r->work_ms, b), report_speed(r));
     else if (r->audio_ms > 0)
-        line(p, "%s of audio", text_length(r->audio_ms, a));
+        put_text_line(p, "%s of audio", text_length(r->audio_ms, a));
     for (int i = 0; i < TEXTLESS_KINDS; i++)
         if (textless_say(r->textless, (enum store_textless)i, &p->line))
             end_line(p);
@@ -101,7 +103,7 @@ static void put_done(const struct report *r, struct page *p)
 }
 
 /* By the driver, whoever used it. */
-static void put_sight(const struct report_step *s, struct page *p)
+static void put_sample(const struct report_step *s, struct page *p)
 {
     char a[TEXT_LEN];
 
@@ -139,7 +141,7 @@ static void put_device(const struct report_device *d, struct page *p)
     if (d->slots > 0)
         buf_printf(&p->line, "; %u %s at once, %u in the encoder", d->slots,
                    text_plural(d->slots, "window", "windows"), d->windows);
-    put_sight(s, p);
+    put_sample(s, p);
     end_line(p);
 }
 
@@ -204,12 +206,13 @@ static void put_left(const struct report *r, struct page *p)
     end_line(p);
     if (r->low_ms >= 0) {
         progress_range(r->low_ms, r->high_ms, span);
-        line(p, "%s of work%s", span, r->on ? "" : ", at the speed of these runs");
+        put_text_line(p, "%s of work%s", span, r->on ? "" : ", at the speed of these runs");
     }
     if (a->pending > 0 && !r->on)
-        line(p, "%s",
-             r->totals.paused ? "the catalog is paused: nightshift resume, then nightshift run"
-                              : "next: nightshift run");
+        put_text_line(p, "%s",
+                      r->totals.paused
+                          ? "the catalog is paused: nightshift resume, then nightshift run"
+                          : "next: nightshift run");
 }
 
 static void put_before(const struct report *r, struct page *p)
@@ -240,15 +243,15 @@ static void put_kind(const struct report_news *x, struct page *p)
 
     p->label = report_kind(x->kind);
     for (size_t i = 0; i < x->items; i++) {
-        name(p, x->item[i].path);
+        put_name_line(p, x->item[i].path);
         if (i + 1 == x->items || strcmp(x->item[i + 1].reason, x->item[i].reason) != 0)
             put_reason(x, &x->item[i], p);
     }
     if (x->fresh > x->items)
-        line(p, "... and %s more: nightshift status --failures",
-             text_count(x->fresh - x->items, n));
+        put_text_line(p, "... and %s more: nightshift status --failures",
+                      text_count(x->fresh - x->items, n));
     if (x->mend[0])
-        line(p, "-> %s", x->mend);
+        put_text_line(p, "-> %s", x->mend);
 }
 
 static void put_news(const struct report *r, struct page *p)
@@ -276,9 +279,9 @@ static void put_doubts(const struct report *r, struct page *p)
 
         clock_hms(d->start_ms, at);
         p->label = at;
-        name(p, d->path);
-        line(p, "\"%s\"", d->text);
-        line(p, "%s", d->why);
+        put_name_line(p, d->path);
+        put_text_line(p, "\"%s\"", d->text);
+        put_text_line(p, "%s", d->why);
     }
 }
 
@@ -291,7 +294,7 @@ static void put_devices(const struct report *r, struct page *p)
     for (size_t i = 0; i < r->devices; i++)
         put_device(&r->device[i], p);
     if (report_per_stage(r))
-        line(p, "(of each stage: audio of several stages counts several times here)");
+        put_text_line(p, "(of each stage: audio of several stages counts several times here)");
     put_hours(r, p);
 }
 
@@ -299,10 +302,10 @@ void report_text(const struct report *r, unsigned columns, struct buf *out)
 {
     struct page p = {.out = out, .line = BUF_INIT, .columns = columns, .label = "Catalog"};
 
-    name(&p, r->catalog);
+    put_name_line(&p, r->catalog);
     if (r->runs == 0) {
         p.label = "Runs";
-        line(&p, "none yet. Next: nightshift run");
+        put_text_line(&p, "none yet. Next: nightshift run");
     } else {
         put_runs(r, &p);
         put_done(r, &p);
@@ -311,7 +314,7 @@ void report_text(const struct report *r, unsigned columns, struct buf *out)
     put_before(r, &p);
     if (r->demo) {
         p.label = "Model";
-        line(&p, "%s", demo_model_made(r->demo));
+        put_text_line(&p, "%s", demo_model_made(r->demo));
     }
     put_news(r, &p);
     put_doubts(r, &p);

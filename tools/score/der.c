@@ -99,7 +99,7 @@ static void add_events(struct scoring *s, enum side side, const struct rttm_turn
     }
 }
 
-static void apply(struct scoring *s, const struct event *e)
+static void apply_turn_event(struct scoring *s, const struct event *e)
 {
     struct speakers *who;
     uint32_t before;
@@ -132,12 +132,12 @@ static int begins_first(const void *a, const void *b)
     return order != 0 ? order : y->change - x->change;
 }
 
-static void sweep(struct scoring *s, stretch_fn *stretch)
+static void sweep_events(struct scoring *s, stretch_fn *stretch)
 {
     for (size_t i = 0; i < s->count; i++) {
         double length = i + 1 < s->count ? s->events[i + 1].at_s - s->events[i].at_s : 0.0;
 
-        apply(s, &s->events[i]);
+        apply_turn_event(s, &s->events[i]);
         if (length > 0.0 && s->collars == 0 && !(s->skip_overlap && s->side[REFERENCE].on > 1))
             stretch(s, length);
     }
@@ -174,7 +174,7 @@ static void add_errors(struct scoring *s, double length_s)
 }
 
 /* Speakers that never speak together are nobody's. */
-static int match(struct scoring *s, struct err *err)
+static int match_speakers(struct scoring *s, struct err *err)
 {
     uint32_t rows = s->side[REFERENCE].count, columns = s->side[HYPOTHESIS].count;
     struct matcher *m = NULL;
@@ -195,7 +195,7 @@ static int match(struct scoring *s, struct err *err)
     return 0;
 }
 
-static int prepare(struct scoring *s, size_t r, size_t h, struct err *err)
+static int alloc_scoring(struct scoring *s, size_t r, size_t h, struct err *err)
 {
     size_t pairs = (size_t)s->side[REFERENCE].count * s->side[HYPOTHESIS].count;
 
@@ -220,16 +220,16 @@ int der_score(const struct rttm_turn *reference, size_t reference_count,
     if (rc == 0)
         rc = find_speakers(hypothesis, hypothesis_count, &s.side[HYPOTHESIS], err);
     if (rc == 0)
-        rc = prepare(&s, reference_count, hypothesis_count, err);
+        rc = alloc_scoring(&s, reference_count, hypothesis_count, err);
     if (rc == 0) {
         add_events(&s, REFERENCE, reference, reference_count, 0.5 * p->collar_s);
         add_events(&s, HYPOTHESIS, hypothesis, hypothesis_count, 0.0);
         qsort(s.events, s.count, sizeof(*s.events), begins_first);
-        sweep(&s, add_together);
-        rc = match(&s, err);
+        sweep_events(&s, add_together);
+        rc = match_speakers(&s, err);
     }
     if (rc == 0) {
-        sweep(&s, add_errors);
+        sweep_events(&s, add_errors);
         *ret = s.der;
     }
     for (int i = 0; i < 2; i++) {

@@ -47,8 +47,8 @@ static void part_letters(struct codepoints *out, const struct codepoints *in)
     }
 }
 
-static void basic(struct codepoints *text, struct codepoints *spare,
-                  const struct normalize_options *o)
+static void normalize_basic(struct codepoints *text, struct codepoints *spare,
+                            const struct normalize_options *o)
 {
     normalize_apply(o->remove_diacritics ? drop_all_signs : normalize_drop_symbols, text, spare);
     normalize_apply(codepoints_lower, text, spare);
@@ -70,7 +70,7 @@ int normalize(const struct normalize_options *o, const char *text, size_t len, c
         normalize_apply(normalize_drop_parenthesised, &t, &spare);
     }
     if (o->normalizer == NORMALIZE_BASIC)
-        basic(&t, &spare, o);
+        normalize_basic(&t, &spare, o);
     else if (o->normalizer == NORMALIZE_ENGLISH)
         normalize_english(&t, &spare, o->spellings);
     result = codepoints_utf8(&t);

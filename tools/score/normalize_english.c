@@ -150,7 +150,7 @@ static bool is_money(int32_t c) { return c == '$' || c == POUND || c == EURO; }
 static int32_t at(const struct codepoints *t, size_t i) { return i < t->len ? t->at[i] : -1; }
 
 /* Does ASCII s stand at i? */
-static bool stands(const struct codepoints *t, size_t i, const char *s)
+static bool matches_ascii_at(const struct codepoints *t, size_t i, const char *s)
 {
     for (; *s; s++, i++)
         if (at(t, i) != (unsigned char)*s)
@@ -234,13 +234,13 @@ static const struct {
     {"'m", " am"},
 };
 
-static void replace(struct codepoints *out, const struct codepoints *in, const char *said,
-                    const char *meant, bool whole)
+static void replace_phrase(struct codepoints *out, const struct codepoints *in, const char *said,
+                           const char *meant, bool whole)
 {
     size_t len = strlen(said);
 
     for (size_t i = 0; i < in->len && !out->failed;) {
-        if (in->at[i] == said[0] && stands(in, i, said) && is_edge(in, i + len) &&
+        if (in->at[i] == said[0] && matches_ascii_at(in, i, said) && is_edge(in, i + len) &&
             (!whole || is_edge(in, i))) {
             codepoints_put_ascii(out, meant);
             i += len;
@@ -257,7 +257,7 @@ static void write_in_full(struct codepoints *text, struct codepoints *spare)
         struct codepoints was = *text;
 
         spare->len = 0;
-        replace(spare, text, forms[i].said, forms[i].meant, !ending);
+        replace_phrase(spare, text, forms[i].said, forms[i].meant, !ending);
         spare->failed |= text->failed;
         *text = *spare;
         *spare = was;
@@ -275,7 +275,7 @@ static void drop_fillers(struct codepoints *out, const struct codepoints *in)
         while (end < in->len && codepoint_is_word(in->at[end]))
             end++;
         for (size_t k = 0; k < sizeof(fillers) / sizeof(fillers[0]); k++)
-            filler |= end - i == strlen(fillers[k]) && stands(in, i, fillers[k]);
+            filler |= end - i == strlen(fillers[k]) && matches_ascii_at(in, i, fillers[k]);
         if (end == i)
             end++;
         for (size_t k = i; k < end && !filler; k++)
@@ -367,7 +367,7 @@ static size_t past_and_a_half(const struct codepoints *t, size_t i)
     for (size_t k = 0; k < 3; k++) {
         size_t from = k > 0 ? past_blanks(t, i) : i;
 
-        if ((k > 0 && from == i) || !stands(t, from, words[k]) || !is_edge(t, from))
+        if ((k > 0 && from == i) || !matches_ascii_at(t, from, words[k]) || !is_edge(t, from))
             return 0;
         i = from + strlen(words[k]);
     }
@@ -438,7 +438,7 @@ static void join_endings(struct codepoints *out, const struct codepoints *in)
 
         codepoints_put(out, in->at[i]);
         for (size_t k = 0; end > i + 1 && k < 5; k++)
-            if (stands(in, end, endings[k]) && is_edge(in, end + strlen(endings[k]))) {
+            if (matches_ascii_at(in, end, endings[k]) && is_edge(in, end + strlen(endings[k]))) {
                 codepoints_put_ascii(out, endings[k]);
                 i = end + strlen(endings[k]) - 1;
                 break;
@@ -467,7 +467,7 @@ static void join_cents(struct codepoints *out, const struct codepoints *in)
             continue;
         while (is_digit(at(in, whole)))
             whole++;
-        cents = whole + 1 + (stands(in, whole, " and ") ? 4 : 0);
+        cents = whole + 1 + (matches_ascii_at(in, whole, " and ") ? 4 : 0);
         if (whole > i + 1 && at(in, whole) == ' ' && at(in, cents) == CENT)
             n = closing_digits(in, cents + 1, 2);
         if (n == 0)

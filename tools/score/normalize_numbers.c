@@ -107,7 +107,7 @@ static const struct {
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-static bool same(struct word w, const char *s)
+static bool word_equals(struct word w, const char *s)
 {
     return w.len == strlen(s) && memcmp(w.s, s, w.len) == 0;
 }
@@ -126,17 +126,19 @@ static struct meaning meaning_of(struct word w)
     for (size_t i = 0; w.len > 0 && i < COUNT(numbers); i++) {
         struct meaning m = {numbers[i].kind, numbers[i].n, NULL};
 
-        if (same(w, numbers[i].name))
+        if (word_equals(w, numbers[i].name))
             return m;
         m.mark = "s";
-        if (numbers[i].plural ? same(w, numbers[i].plural) : same_with(w, numbers[i].name, "s"))
+        if (numbers[i].plural ? word_equals(w, numbers[i].plural)
+                              : same_with(w, numbers[i].name, "s"))
             return m;
         m.mark = numbers[i].ending ? numbers[i].ending : "th";
-        if (numbers[i].ordinal ? same(w, numbers[i].ordinal) : same_with(w, numbers[i].name, "th"))
+        if (numbers[i].ordinal ? word_equals(w, numbers[i].ordinal)
+                               : same_with(w, numbers[i].name, "th"))
             return m;
     }
     for (size_t i = 0; w.len > 0 && i < COUNT(others); i++)
-        if (same(w, others[i].name))
+        if (word_equals(w, others[i].name))
             return others[i].means;
     return (struct meaning){PLAIN, 0, NULL};
 }
@@ -200,7 +202,7 @@ static void strip_zeros(struct buf *b)
 
 /* digits with a point behind the first `point`, times 10^zeros. False when that is no whole number:
  * then nothing changes. */
-static bool scale(struct buf *digits, size_t point, unsigned zeros)
+static bool scale_number(struct buf *digits, size_t point, unsigned zeros)
 {
     size_t used = digits->len;
 
@@ -248,7 +250,7 @@ static void set_prefix(struct numbers *n, const char *prefix)
 }
 
 /* Writes the number, if there is one. */
-static void finish(struct numbers *n, const char *ending)
+static void flush_number(struct numbers *n, const char *ending)
 {
     if (n->state == NONE)
         return;
@@ -259,7 +261,7 @@ static void finish(struct numbers *n, const char *ending)
 
 static void finish_and_write(struct numbers *n, struct word w)
 {
-    finish(n, NULL);
+    flush_number(n, NULL);
     write_text(n, w.s, w.len, NULL);
 }
 
@@ -274,7 +276,7 @@ static bool ends_in(const struct numbers *n, size_t zeros)
 }
 
 /* What is typed begins anew behind a nought, as it does behind nothing. */
-static void type(struct numbers *n, const void *s, size_t len)
+static void append_typed_digits(struct numbers *n, const void *s, size_t len)
 {
     if (n->state == WHOLE && n->value.len == 1 && n->value.data[0] == '0')
         empty(&n->value);
@@ -302,7 +304,7 @@ static void take_small(struct numbers *n, struct meaning m, struct meaning prev)
         n->state = TYPED;
     buf_put(&n->value, digits, (size_t)len);
     if (m.mark)
-        finish(n, m.mark);
+        flush_number(n, m.mark);
 }
 
 /* value = its thousands + (its last three digits) * 10^zeros. */
@@ -342,16 +344,16 @@ static void take_multiplier(struct numbers *n, struct meaning m)
     size_t point;
 
     if (n->state != NONE && n->value.len > SCALED_MAX_DIGITS) {
-        finish(n, NULL);
+        flush_number(n, NULL);
     } else if (n->state == TYPED) {
         struct word w = {(const char *)n->value.data, n->value.len};
 
-        if (read_digits(w, true, &n->spare, &point) && scale(&n->spare, point, m.n)) {
+        if (read_digits(w, true, &n->spare, &point) && scale_number(&n->spare, point, m.n)) {
             empty(&n->value);
             buf_put(&n->value, n->spare.data, n->spare.len);
             n->state = WHOLE;
         } else {
-            finish(n, NULL);
+            flush_number(n, NULL);
         }
     } else if (n->state == WHOLE) {
         scale_whole(n, m.n);
@@ -363,7 +365,7 @@ static void take_multiplier(struct numbers *n, struct meaning m)
         n->state = WHOLE;
     }
     if (m.mark)
-        finish(n, m.mark);
+        flush_number(n, m.mark);
 }
 
 /* "$" and its like in front of a word. */
@@ -389,12 +391,12 @@ static bool take_digits(struct numbers *n, struct word w)
         buf_put(&n->value, w.s, w.len);
         return true;
     }
-    finish(n, NULL);
+    flush_number(n, NULL);
     if (sign > 0) {
         n->prefix = w.s;
         n->prefix_len = sign;
     }
-    if (scale(&n->spare, point, 0)) {
+    if (scale_number(&n->spare, point, 0)) {
         buf_put(&n->value, n->spare.data, n->spare.len);
         n->state = WHOLE;
     } else {
@@ -421,7 +423,7 @@ static bool take_joint(struct numbers *n, const struct place *p)
     if (follows && p->is.kind == POINT) {
         if (p->next_digits || p->after.kind == ZERO || is_bare(p->after, SMALL) ||
             is_bare(p->after, TENS))
-            type(n, ".", 1);
+            append_typed_digits(n, ".", 1);
         return false;
     }
     if (follows && p->is.kind == REPEAT && (p->after.kind == ZERO || is_bare(p->after, SMALL))) {
@@ -429,7 +431,7 @@ static bool take_joint(struct numbers *n, const struct place *p)
         int len = snprintf(digits, sizeof(digits), "%u", p->after.n);
 
         for (unsigned i = 0; i < p->is.n; i++)
-            type(n, digits, (size_t)len);
+            append_typed_digits(n, digits, (size_t)len);
         return true;
     }
     finish_and_write(n, p->w);
@@ -438,8 +440,8 @@ static bool take_joint(struct numbers *n, const struct place *p)
 
 static bool take_per(struct numbers *n, const struct place *p)
 {
-    if (n->state != NONE && same(p->next, "cent")) {
-        finish(n, "%");
+    if (n->state != NONE && word_equals(p->next, "cent")) {
+        flush_number(n, "%");
         return true;
     }
     finish_and_write(n, p->w);
@@ -448,7 +450,7 @@ static bool take_per(struct numbers *n, const struct place *p)
 
 static void take_sign(struct numbers *n, const struct place *p)
 {
-    finish(n, NULL);
+    flush_number(n, NULL);
     if (p->after.kind != PLAIN || p->next_digits)
         set_prefix(n, p->is.mark);
     else
@@ -462,11 +464,11 @@ static void take_currency(struct numbers *n, const struct place *p)
         return;
     }
     set_prefix(n, p->is.mark);
-    finish(n, NULL);
+    flush_number(n, NULL);
 }
 
 /* True when the next word is taken, too. */
-static bool take(struct numbers *n, const struct place *p)
+static bool consume_word(struct numbers *n, const struct place *p)
 {
     if (take_digits(n, p->w))
         return false;
@@ -475,7 +477,7 @@ static bool take(struct numbers *n, const struct place *p)
         finish_and_write(n, p->w);
         return false;
     case ZERO:
-        type(n, "0", 1);
+        append_typed_digits(n, "0", 1);
         return false;
     case SMALL:
     case TENS:
@@ -494,7 +496,7 @@ static bool take(struct numbers *n, const struct place *p)
         if (n->state == NONE)
             write_text(n, p->w.s, p->w.len, NULL);
         else
-            finish(n, "%");
+            flush_number(n, "%");
         return false;
     case PER:
         return take_per(n, p);
@@ -529,14 +531,14 @@ void normalize_numbers(const char *text, struct buf *out)
         p.next = next_word(&text);
         p.after = meaning_of(p.next);
         p.next_digits = read_digits(p.next, false, &n.spare, &point);
-        skip = skip ? false : take(&n, &p);
+        skip = skip ? false : consume_word(&n, &p);
         out->failed |= n.value.failed || n.spare.failed;
         p.prev = p.w;
         p.before = p.is;
         p.w = p.next;
         p.is = p.after;
     }
-    finish(&n, NULL);
+    flush_number(&n, NULL);
     buf_free(&n.value);
     buf_free(&n.spare);
 }

@@ -39,11 +39,11 @@ static int rank_of(const char *name)
     return -1;
 }
 
-static int add(struct pairs *p, const char *reference, const char *below, struct err *err)
+static int append_pair(struct pairs *p, const char *reference, const char *below, struct err *err)
 {
     struct pair *one;
 
-    if (!list_grow(&p->list, &p->room, p->n, sizeof(*p->list)))
+    if (!list_grow(&p->list, &p->capacity, p->n, sizeof(*p->list)))
         return err_no_memory(err, NULL);
     one = &p->list[p->n++];
     *one = (struct pair){.reference = strdup(reference)};
@@ -65,7 +65,7 @@ static int on_file(void *arg, const struct walk_entry *e, struct err *err)
         cli_note("'%s' cannot be looked at: %s.", e->path, strerror(e->error));
     if (e->kind != WALK_FILE || rank_of(e->path) < 0)
         return 0;
-    return add(arg, e->path, e->below, err);
+    return append_pair(arg, e->path, e->below, err);
 }
 
 /* One reference of each name stays. */
@@ -96,7 +96,7 @@ static int look_at(const char *path, bool *directory, struct err *err)
     return 0;
 }
 
-static int references(struct pairs *p, const char *path, bool directory, struct err *err)
+static int collect_references(struct pairs *p, const char *path, bool directory, struct err *err)
 {
     const struct walk_options o = {.follow = true, .entry = on_file, .arg = p};
     const char *slash = strrchr(path, '/');
@@ -105,7 +105,7 @@ static int references(struct pairs *p, const char *path, bool directory, struct 
     int rc;
 
     if (!directory)
-        return add(p, path, slash && slash[1] ? slash + 1 : path, err);
+        return append_pair(p, path, slash && slash[1] ? slash + 1 : path, err);
     rc = cli_absolute(path, &root, err);
     if (rc == 0)
         rc = walk_new(&o, &w, err);
@@ -179,7 +179,7 @@ int pairs_of_files(struct pairs *p, const char *reference, const char *hypothesi
         rc = err_set(err, ERR_USAGE, "'%s' is a folder and '%s' is none. Try two of a kind",
                      folder ? reference : hypothesis, folder ? hypothesis : reference);
     if (rc == 0)
-        rc = references(p, reference, folder, err);
+        rc = collect_references(p, reference, folder, err);
     if (rc == 0 && !folder)
         return (p->list[0].hypothesis = strdup(hypothesis)) ? 0 : err_no_memory(err, NULL);
     if (rc == 0)
@@ -202,7 +202,7 @@ struct known {
 };
 struct known_list {
     struct known *list;
-    size_t n, room;
+    size_t n, capacity;
     struct err err;
 };
 
@@ -213,7 +213,7 @@ static int on_recording(void *arg, const struct read_recording *r)
     const char *slash;
     char *path;
 
-    if (!list_grow(&k->list, &k->room, k->n, sizeof(*k->list)))
+    if (!list_grow(&k->list, &k->capacity, k->n, sizeof(*k->list)))
         return err_no_memory(&k->err, NULL);
     one = &k->list[k->n];
     *one = (struct known){.id = r->media_id, .has_text = strcmp(r->transcript, "done") == 0};
@@ -244,7 +244,7 @@ static bool ends_with_path(const char *path, const char *end)
 }
 
 /* Of the n of the same last part, the one that fits; NULL: none or several. */
-static const struct known *choose(const struct known *first, size_t n, const char *name)
+static const struct known *choose_known_file(const struct known *first, size_t n, const char *name)
 {
     const struct known *found = NULL;
 
@@ -273,7 +273,7 @@ static int find_portable(struct pair *one, const char *name, const struct known_
         first--;
     while (first + n < k->list + k->n && by_last_part(first + n, &key) == 0)
         n++;
-    found = choose(first, n, name);
+    found = choose_known_file(first, n, name);
     if (!found)
         return say_missing(one,
                            "several recordings of the catalog have this name; put the "
@@ -303,7 +303,7 @@ int pairs_of_catalog(struct pairs *p, const char *reference, struct store *st, s
     int rc = look_at(reference, &folder, err);
 
     if (rc == 0)
-        rc = references(p, reference, folder, err);
+        rc = collect_references(p, reference, folder, err);
     if (rc == 0 && read_recordings(st, &all, on_recording, &k, err) != 0) {
         if (k.err.code != 0)
             *err = k.err;

@@ -20,7 +20,7 @@ struct pair {
 };
 struct pairs {
     struct pair *list; /* by name */
-    size_t n, room;
+    size_t n, capacity;
 };
 void pairs_free(struct pairs *p);
 

@@ -19,7 +19,7 @@ struct line {
 
 struct parsing {
     struct line *lines;
-    size_t count, cap;
+    size_t count, capacity;
 };
 
 void rttm_free(struct rttm *r)
@@ -34,7 +34,7 @@ void rttm_free(struct rttm *r)
 /* ---- lines */
 
 /* Parts a line into fields where it stands; returns how many of `max` there are. */
-static unsigned split(char *line, char *field[], unsigned max)
+static unsigned split_fields(char *line, char *field[], unsigned max)
 {
     unsigned n = 0;
 
@@ -51,7 +51,7 @@ static unsigned split(char *line, char *field[], unsigned max)
 }
 
 /* A decimal number; hexadecimal ones, "inf" and "nan" are none. */
-static bool seconds(const char *text, double *ret)
+static bool parse_seconds(const char *text, double *ret)
 {
     char *end;
 
@@ -61,7 +61,7 @@ static bool seconds(const char *text, double *ret)
     return end != text && *end == 0 && isfinite(*ret) && fabs(*ret) <= RTTM_MAX_S;
 }
 
-static bool name(const char *text)
+static bool is_valid_name(const char *text)
 {
     size_t len = strlen(text);
 
@@ -71,20 +71,20 @@ static bool name(const char *text)
 static int take_line(struct parsing *p, char *text, size_t number, struct err *err)
 {
     char *field[FIELDS];
-    unsigned n = split(text, field, FIELDS);
+    unsigned n = split_fields(text, field, FIELDS);
     double start, length;
 
     if (n == 0 || strcmp(field[0], "SPEAKER") != 0)
         return 0;
     if (n < FIELDS)
         return err_set(err, ERR_INPUT, "line %zu has no speaker", number);
-    if (!seconds(field[3], &start) || !seconds(field[4], &length) || length < 0.0)
+    if (!parse_seconds(field[3], &start) || !parse_seconds(field[4], &length) || length < 0.0)
         return err_set(err, ERR_INPUT, "line %zu has a time that is none", number);
-    if (!name(field[1]) || !name(field[7]))
+    if (!is_valid_name(field[1]) || !is_valid_name(field[7]))
         return err_set(err, ERR_INPUT, "line %zu has a name that is none", number);
     if (length == 0.0)
         return 0;
-    if (!list_grow(&p->lines, &p->cap, p->count, sizeof(*p->lines)))
+    if (!list_grow(&p->lines, &p->capacity, p->count, sizeof(*p->lines)))
         return err_set(err, ERR_NOMEM, "no memory for %zu turns", p->count + 1);
     p->lines[p->count++] = (struct line){start, start + length, field[1], field[7]};
     return 0;
@@ -118,8 +118,8 @@ static int by_name(const void *a, const void *b)
 }
 
 /* The names of `count` lines, sorted, each once. */
-static int collect(const struct parsing *p, bool speakers, char ***ret, uint32_t *count,
-                   struct err *err)
+static int collect_names(const struct parsing *p, bool speakers, char ***ret, uint32_t *count,
+                         struct err *err)
 {
     char **list = malloc((p->count + 1) * sizeof(*list));
     uint32_t n = 0;
@@ -145,7 +145,7 @@ static uint32_t index_of(char **list, uint32_t count, const char *text)
 }
 
 /* Turns by file, the order of the text kept: counted, then placed. */
-static int place(const struct parsing *p, struct rttm *r, struct err *err)
+static int group_turns_by_file(const struct parsing *p, struct rttm *r, struct err *err)
 {
     size_t *at = calloc((size_t)r->file_count + 1, sizeof(*at));
 
@@ -186,11 +186,11 @@ int rttm_parse(const char *text, size_t len, struct rttm *ret, struct err *err)
     r.text_len = len;
     rc = take_lines(&p, r.text, len, err);
     if (rc == 0)
-        rc = collect(&p, false, &r.files, &r.file_count, err);
+        rc = collect_names(&p, false, &r.files, &r.file_count, err);
     if (rc == 0)
-        rc = collect(&p, true, &r.speakers, &r.speaker_count, err);
+        rc = collect_names(&p, true, &r.speakers, &r.speaker_count, err);
     if (rc == 0)
-        rc = place(&p, &r, err);
+        rc = group_turns_by_file(&p, &r, err);
     free(p.lines);
     if (rc != 0)
         rttm_free(&r);

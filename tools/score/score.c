@@ -128,7 +128,7 @@ static void next_row(const struct band *b, size_t i, struct cell *row)
 }
 
 /* The last cell: exact when its distance is at most the width. row: m + 1 cells. */
-static struct cell fill(const struct band *b, struct cell *row)
+static struct cell fill_band(const struct band *b, struct cell *row)
 {
     for (size_t j = 0; j <= b->m; j++)
         row[j] = (struct cell){j <= b->width ? (uint32_t)j : FAR, 0, 0};
@@ -138,7 +138,7 @@ static struct cell fill(const struct band *b, struct cell *row)
 }
 
 /* Leaves out what is the same at both ends. Returns how many units at the beginning are. */
-static size_t trim(struct band *b)
+static size_t trim_equal_ends(struct band *b)
 {
     size_t same = 0;
 
@@ -156,7 +156,7 @@ static size_t trim(struct band *b)
 }
 
 /* Widens the band until the alignment is surely inside. */
-static int find(struct band *b, struct cell *ret, struct err *err)
+static int find_distance(struct band *b, struct cell *ret, struct err *err)
 {
     size_t apart = b->n > b->m ? b->n - b->m : b->m - b->n, most = b->n > b->m ? b->n : b->m;
     struct cell *row = malloc((b->m + 1) * sizeof(*row));
@@ -170,7 +170,7 @@ static int find(struct band *b, struct cell *ret, struct err *err)
                            "the texts are too long, and too different, to be compared: see that "
                            "they belong together, or compare them in parts");
         }
-        *ret = fill(b, row);
+        *ret = fill_band(b, row);
         if (ret->distance <= b->width || b->width >= most)
             break;
     }
@@ -187,8 +187,8 @@ int score_units(const uint32_t *reference, size_t n, const uint32_t *hypothesis,
 
     if (n > INT32_MAX || m > INT32_MAX)
         return err_set(err, ERR_LIMIT, "the text is too long to be compared");
-    trim(&b);
-    rc = find(&b, &c, err);
+    trim_equal_ends(&b);
+    rc = find_distance(&b, &c, err);
     if (rc != 0)
         return rc;
     *ret = (struct score){n, m, c.substitutions, c.deletions,
@@ -201,7 +201,7 @@ int score_units(const uint32_t *reference, size_t n, const uint32_t *hypothesis,
 struct words {
     struct score_word *list;
     uint32_t *ids;
-    size_t n, room;
+    size_t n, capacity;
 };
 
 static void words_free(struct words *w)
@@ -224,16 +224,16 @@ static int words_split(struct words *w, const char *text, struct err *err)
         size_t bytes = t.at[i] < 0x80 ? 1 : t.at[i] < 0x800 ? 2 : t.at[i] < 0x10000 ? 3 : 4;
         bool blank = codepoint_is_blank(t.at[i]);
 
-        if (!blank && !inside && w->n == w->room) {
-            size_t room = w->room * 2 + 256;
-            struct score_word *list = realloc(w->list, room * sizeof(*list));
+        if (!blank && !inside && w->n == w->capacity) {
+            size_t capacity = w->capacity * 2 + 256;
+            struct score_word *list = realloc(w->list, capacity * sizeof(*list));
 
             if (!list) {
                 rc = err_set(err, ERR_NOMEM, "out of memory");
                 break;
             }
             w->list = list;
-            w->room = room;
+            w->capacity = capacity;
         }
         if (!blank && !inside)
             w->list[w->n++] = (struct score_word){s, 0};
@@ -350,7 +350,7 @@ int score_characters(const char *reference, const char *hypothesis, struct score
 /* ------------------------------------------------------------------------------- alignment */
 
 /* From the last cell back to the first; then told forwards. path: n + m steps. */
-static size_t trace(const struct band *b, uint8_t *path)
+static size_t trace_step_path(const struct band *b, uint8_t *path)
 {
     size_t i = b->n, j = b->m, len = 0;
 
@@ -370,8 +370,8 @@ static size_t trace(const struct band *b, uint8_t *path)
     return len;
 }
 
-static int tell(const struct words *a, const struct words *b, size_t same, const uint8_t *path,
-                size_t len, score_step_fn fn, void *arg)
+static int report_steps(const struct words *a, const struct words *b, size_t same,
+                        const uint8_t *path, size_t len, score_step_fn fn, void *arg)
 {
     const struct score_word none = {"", 0};
     size_t i = 0, j = 0;
@@ -392,7 +392,8 @@ static int tell(const struct words *a, const struct words *b, size_t same, const
 }
 
 /* Fills the band once more, as narrow as the distance allows, and keeps its steps. */
-static int align(struct band *b, struct cell found, uint8_t **path, size_t *len, struct err *err)
+static int align_in_band(struct band *b, struct cell found, uint8_t **path, size_t *len,
+                         struct err *err)
 {
     struct cell *row;
     size_t cells;
@@ -409,9 +410,9 @@ static int align(struct band *b, struct cell found, uint8_t **path, size_t *len,
         free(row);
         return err_set(err, ERR_NOMEM, "out of memory");
     }
-    fill(b, row);
+    fill_band(b, row);
     free(row);
-    *len = trace(b, *path);
+    *len = trace_step_path(b, *path);
     return 0;
 }
 
@@ -429,13 +430,13 @@ int score_diff(const char *reference, const char *hypothesis, score_step_fn fn, 
         rc = err_set(err, ERR_LIMIT, "the text is too long to be compared");
     if (rc == 0) {
         b = (struct band){.ref = x.ids, .hyp = y.ids, .n = x.n, .m = y.n};
-        same = trim(&b);
-        rc = find(&b, &found, err);
+        same = trim_equal_ends(&b);
+        rc = find_distance(&b, &found, err);
     }
     if (rc == 0)
-        rc = align(&b, found, &path, &len, err);
+        rc = align_in_band(&b, found, &path, &len, err);
     if (rc == 0)
-        rc = tell(&x, &y, same, path, len, fn, arg);
+        rc = report_steps(&x, &y, same, path, len, fn, arg);
     free(b.steps);
     free(path);
     words_free(&x);

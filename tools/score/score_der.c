@@ -67,7 +67,7 @@ static uint32_t file_of(const struct rttm *r, const char *name)
 }
 
 /* The hypothesis' file that is the reference's; its file_count: none. */
-static uint32_t partner(const struct job *j, uint32_t file)
+static uint32_t find_partner_file(const struct job *j, uint32_t file)
 {
     if (j->reference.file_count == 1 && j->hypothesis.file_count == 1)
         return 0;
@@ -80,7 +80,7 @@ static int score_files(struct job *j, const struct der_params *p, struct err *er
 
     for (uint32_t i = 0; rc == 0 && i < j->reference.file_count; i++) {
         struct scored *s = &j->files[i];
-        uint32_t other = partner(j, i);
+        uint32_t other = find_partner_file(j, i);
         size_t r, h;
         const struct rttm_turn *turns = turns_of(&j->reference, i, &r);
         const struct rttm_turn *found = turns_of(&j->hypothesis, other, &h);

@@ -21,7 +21,7 @@ struct spellings {
     size_t n;
 };
 
-static int compare(const char *a, size_t a_len, const char *b, size_t b_len)
+static int compare_spelling(const char *a, size_t a_len, const char *b, size_t b_len)
 {
     int c = memcmp(a, b, a_len < b_len ? a_len : b_len);
 
@@ -32,10 +32,10 @@ static int by_from(const void *a, const void *b)
 {
     const struct spelling *x = a, *y = b;
 
-    return compare(x->from, x->len, y->from, y->len);
+    return compare_spelling(x->from, x->len, y->from, y->len);
 }
 
-static int fill(struct spellings *s, const char *path, struct err *err)
+static int read_spelling_table(struct spellings *s, const char *path, struct err *err)
 {
     const char *from;
     json_t *to;
@@ -82,7 +82,7 @@ int spellings_open(const char *path, struct spellings **ret, struct err *err)
             rc = err_set(err, ERR_INPUT, "'%s' is not a table of spellings: line %d: %.120s", path,
                          why.line, why.text);
         else
-            rc = fill(s, path, err);
+            rc = read_spelling_table(s, path, err);
         fclose(f);
     }
     if (rc != 0) {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 /* A stretch without length is a moment of a millisecond. */
-static bool overlap(const struct fuse_hit *h, const struct fuse_item *i)
+static bool hit_overlaps_item(const struct fuse_hit *h, const struct fuse_item *i)
 {
     int64_t h_end = h->end_ms > h->start_ms ? h->end_ms : h->start_ms + 1;
     int64_t i_end = i->end_ms > i->start_ms ? i->end_ms : i->start_ms + 1;
@@ -55,7 +55,8 @@ static struct fuse_hit *same_moment(struct fuse_hit *hits, const struct by_media
 {
     for (size_t i = first_of(known, n, item->media_id);
          i < n && known[i].media_id == item->media_id; i++)
-        if (hits[known[i].hit].at[list] == FUSE_NONE && overlap(&hits[known[i].hit], item))
+        if (hits[known[i].hit].at[list] == FUSE_NONE &&
+            hit_overlaps_item(&hits[known[i].hit], item))
             return &hits[known[i].hit];
     return NULL;
 }

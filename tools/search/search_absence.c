@@ -37,7 +37,8 @@ static int on_progress(void *arg, const struct read_progress *row)
     return 0;
 }
 
-static int look(struct store *st, const char *name, struct stages *ret, struct err *err)
+static int read_stage_progress(struct store *st, const char *name, struct stages *ret,
+                               struct err *err)
 {
     *ret = (struct stages){.name = name};
     return read_progress(st, on_progress, ret, err);
@@ -104,7 +105,7 @@ static int check_text(struct store *st, struct err *err)
     const struct read_filter filter = {.limit = 1};
     struct stages s;
     bool any = false;
-    int rc = look(st, stage_transcribe.name, &s, err);
+    int rc = read_stage_progress(st, stage_transcribe.name, &s, err);
 
     free(s.model_dir);
     if (rc == 0 && s.tasks == 0) {
@@ -172,10 +173,10 @@ static int check_class(const struct stages *sounds, const char *sound, struct er
 static int check_sound(struct store *st, const char *sound, struct err *err)
 {
     struct stages sounds, vectors = {0};
-    int rc = look(st, stage_sounds.name, &sounds, err);
+    int rc = read_stage_progress(st, stage_sounds.name, &sounds, err);
 
     if (rc == 0)
-        rc = look(st, stage_embed_audio.name, &vectors, err);
+        rc = read_stage_progress(st, stage_embed_audio.name, &vectors, err);
     if (rc == 0 && sounds.tasks == 0 && vectors.tasks == 0)
         rc = err_set(err, ERR_EMPTY,
                      "no sounds were listened for. `nightshift enqueue --sounds` asks for it");
@@ -208,7 +209,7 @@ int search_left(struct store *st, const char *stage, const char *what, struct bu
 {
     struct stages s;
     char n[TEXT_LEN];
-    int rc = look(st, stage, &s, err);
+    int rc = read_stage_progress(st, stage, &s, err);
 
     if (rc == 0 && s.left > 0)
         buf_printf(ret, " %s %s still to be %s (nightshift run).", text_count(s.left, n),

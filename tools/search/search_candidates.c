@@ -45,7 +45,7 @@ int candidates_add(struct candidates *c, enum search_way way, const struct searc
     struct search_result new = *row;
     bool named;
 
-    if (!list_grow(&l->rows, &l->room, l->count, sizeof(*l->rows)))
+    if (!list_grow(&l->rows, &l->capacity, l->count, sizeof(*l->rows)))
         return err_no_memory(&c->err, NULL);
 #define COPY(field) new.field = strdup(row->field ? row->field : "")
     COPY(path);

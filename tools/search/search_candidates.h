@@ -12,7 +12,7 @@
 /* One way's candidates, best first. */
 struct candidates_list {
     struct search_result *rows;
-    size_t count, room;
+    size_t count, capacity;
 };
 
 struct candidates {

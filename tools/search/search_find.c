@@ -284,7 +284,8 @@ static int search_nearest(struct candidates *c, enum search_way way, const char 
 /* ---- what was found by several ways, as one ranking of moments */
 
 /* What was found of a moment by one way more. */
-static void adopt(struct search_result *r, enum search_way way, struct search_result *from)
+static void merge_result_fields(struct search_result *r, enum search_way way,
+                                struct search_result *from)
 {
     r->by[way] = true;
     if (isnan(r->likeness))
@@ -303,7 +304,7 @@ static void adopt(struct search_result *r, enum search_way way, struct search_re
     }
 }
 
-static int join(struct candidates *c, struct search_results *ret, struct err *err)
+static int join_candidates(struct candidates *c, struct search_results *ret, struct err *err)
 {
     const struct fuse_item *lists[SEARCH_WAYS];
     struct fuse_item *items[SEARCH_WAYS] = {NULL};
@@ -340,7 +341,7 @@ static int join(struct candidates *c, struct search_results *ret, struct err *er
             if (was.path) {
                 for (int j = k + 1; j < SEARCH_WAYS; j++)
                     if (was.by[j])
-                        adopt(r, (enum search_way)j, &was);
+                        merge_result_fields(r, (enum search_way)j, &was);
                 search_result_free(&was);
             }
         }
@@ -353,7 +354,8 @@ static int join(struct candidates *c, struct search_results *ret, struct err *er
 }
 
 /* What has the words, or the class, before what is like it; each in its order. */
-static int part(const struct search_wish *wish, struct search_results *r, struct err *err)
+static int move_named_first(const struct search_wish *wish, struct search_results *r,
+                            struct err *err)
 {
     enum search_way way = wish->text ? SEARCH_WORDS : SEARCH_CLASS;
     struct search_result *list = calloc(r->count + 1, sizeof(*list));
@@ -377,9 +379,9 @@ static int part(const struct search_wish *wish, struct search_results *r, struct
  * then what is like it. */
 static int search_join(struct candidates *c, struct search_results *ret, struct err *err)
 {
-    int rc = join(c, ret, err);
+    int rc = join_candidates(c, ret, err);
 
-    return rc == 0 ? part(c->wish, ret, err) : rc;
+    return rc == 0 ? move_named_first(c->wish, ret, err) : rc;
 }
 
 /* ---- a text near a sound: which of what was said has it beside it */

@@ -22,7 +22,7 @@ void search_last_put(struct buf *list, int64_t media_id, int64_t start_ms, int64
 }
 
 /* The file's folder; false: nothing says where that is. */
-static bool folder(struct buf *to)
+static bool put_state_folder(struct buf *to)
 {
     const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
 
@@ -40,7 +40,8 @@ void search_last_keep(const char *catalog, struct buf *list)
     struct buf path = BUF_INIT, text = BUF_INIT;
     struct err ignored = {0};
 
-    if (!list->failed && folder(&path) && cli_make_directories(buf_cstr(&path), &ignored) == 0) {
+    if (!list->failed && put_state_folder(&path) &&
+        cli_make_directories(buf_cstr(&path), &ignored) == 0) {
         buf_printf(&path, "/last-search");
         buf_printf(&text, HEAD "%zu\n%s\n", strlen(catalog), catalog);
         buf_put(&text, list->data, list->len);
@@ -59,7 +60,7 @@ static bool read_file(struct buf *to)
     char chunk[4096];
     size_t n;
 
-    if (folder(&path)) {
+    if (put_state_folder(&path)) {
         buf_printf(&path, "/last-search");
         f = buf_cstr(&path) ? fopen(buf_cstr(&path), "re") : NULL;
     }

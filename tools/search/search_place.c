@@ -33,7 +33,7 @@ static const char *end_of(const char *s, size_t most)
 }
 
 /* Bytes from the beginning of s that take no more than `most` columns. */
-static size_t fitting(const char *s, size_t most)
+static size_t fit_columns(const char *s, size_t most)
 {
     size_t n = 0, all = 0, width;
 
@@ -50,16 +50,17 @@ static size_t fitting(const char *s, size_t most)
 
 static void put_lines(struct buf *out, const char *before, const char *behind, size_t columns)
 {
-    size_t room = columns - strlen(INDENT), used;
+    size_t capacity = columns - strlen(INDENT), used;
     const char *shown =
-        text_width(before) > room / 2 ? end_of(before, room / 2 - strlen(DOTS)) : before;
+        text_width(before) > capacity / 2 ? end_of(before, capacity / 2 - strlen(DOTS)) : before;
 
     used = text_width(shown) + (shown > before ? strlen(DOTS) : 0);
     buf_printf(out, INDENT "%s%s", shown > before ? DOTS : "", shown);
-    if (text_width(behind) <= room - used)
+    if (text_width(behind) <= capacity - used)
         buf_printf(out, "%s\n", behind);
     else
-        buf_printf(out, "%.*s" DOTS "\n", (int)fitting(behind, room - used - strlen(DOTS)), behind);
+        buf_printf(out, "%.*s" DOTS "\n", (int)fit_columns(behind, capacity - used - strlen(DOTS)),
+                   behind);
     buf_printf(out, INDENT "%*s^\n", (int)used, "");
 }
 

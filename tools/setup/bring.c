@@ -74,7 +74,8 @@ static uint64_t left_in(const char *folder)
 }
 
 /* How much of it is still to come to its disk. */
-static uint64_t needs(const struct setup *s, const struct setup_part *p, const struct setup_room *r)
+static uint64_t compute_missing_bytes(const struct setup *s, const struct setup_part *p,
+                                      const struct setup_room *r)
 {
     const char *slash = p->id ? strchr(p->id, '/') : NULL;
     char folder[PATH_MAX];
@@ -106,7 +107,8 @@ int setup_room(const struct setup *s, struct setup_room *r, struct err *err)
     if (rc == 0)
         rc = look_disk(r->own, &own_disk, &r->own_free, err);
     for (uint32_t i = 0; rc == 0 && i < s->count; i++)
-        *(s->part[i].id && !s->options->from ? &cache : &own) += needs(s, &s->part[i], r);
+        *(s->part[i].id && !s->options->from ? &cache : &own) +=
+            compute_missing_bytes(s, &s->part[i], r);
     if (rc == 0 && cache > 0 && cache >= r->cache_free)
         rc = too_full(r->cache, cache, r->cache_free, err);
     if (rc == 0 && cache_disk == own_disk)
@@ -126,7 +128,7 @@ void setup_room_free(struct setup_room *r)
 /* ---- one part */
 
 /* Weights and all, as a worker would. */
-static int check(const struct setup_part *p, const char *path, struct err *err)
+static int check_model_files(const struct setup_part *p, const char *path, struct err *err)
 {
     struct model_check c;
     int rc;
@@ -140,7 +142,7 @@ static int check(const struct setup_part *p, const char *path, struct err *err)
 
 static int keep_path(struct setup_part *p, const char *path, struct err *err)
 {
-    int rc = check(p, path, err);
+    int rc = check_model_files(p, path, err);
 
     if (rc != 0)
         return rc;
@@ -148,7 +150,7 @@ static int keep_path(struct setup_part *p, const char *path, struct err *err)
     return p->path ? 0 : err_set(err, ERR_NOMEM, "out of memory");
 }
 
-static int fetch(struct setup_part *p, bool quiet, struct err *err)
+static int fetch_setup_part(struct setup_part *p, bool quiet, struct err *err)
 {
     struct hub_pulled pulled = {0};
     int rc = model_fetch(quiet, false, p->id ? p->id : p->name, NULL, &pulled, err);
@@ -162,7 +164,7 @@ static int fetch(struct setup_part *p, bool quiet, struct err *err)
 
 /* Of the models with a pull of their own, all hashes are known: what it would fetch where it may
  * not is what is not as it should be, or a package that a model does without. */
-static int verify(const struct setup_part *p, bool quiet, struct err *err)
+static int verify_part_hashes(const struct setup_part *p, bool quiet, struct err *err)
 {
     struct hub_pulled pulled = {0};
     struct err why = {0};
@@ -188,11 +190,11 @@ static int take_from(struct setup_part *p, bool quiet, struct err *err)
                              p->file ? p->file : "") >= (int)sizeof(path)))
         rc = err_set(err, ERR_USAGE, "its path is too long. Try another NIGHTSHIFT_MODELS");
     if (rc == 0 && !p->file) /* before a broken one is there by its name */
-        rc = check(p, p->source, err);
+        rc = check_model_files(p, p->source, err);
     if (rc == 0)
         rc = model_copy(quiet, p->source, to, &p->got_bytes, err);
     if (rc == 0 && !p->id)
-        rc = verify(p, quiet, err);
+        rc = verify_part_hashes(p, quiet, err);
     if (rc == 0)
         rc = keep_path(p, path, err);
     free(own);
@@ -201,7 +203,7 @@ static int take_from(struct setup_part *p, bool quiet, struct err *err)
 
 /* ---- all of them */
 
-static int tell(const char *doing, const struct setup_part *p)
+static int report_part_failure(const char *doing, const struct setup_part *p)
 {
     char words[200];
 
@@ -225,9 +227,10 @@ int setup_bring(struct setup *s, const struct cli *cli)
             continue;
         if (!cli->quiet && (!offline || p->source))
             fprintf(stderr, offline ? "%s, checked first:\n" : "%s:\n", p->name);
-        if ((offline ? take_from(p, cli->quiet, &p->err) : fetch(p, cli->quiet, &p->err)) == 0)
+        if ((offline ? take_from(p, cli->quiet, &p->err)
+                     : fetch_setup_part(p, cli->quiet, &p->err)) == 0)
             continue;
-        one = tell(offline ? "take" : "fetch", p);
+        one = report_part_failure(offline ? "take" : "fetch", p);
         status = status == EX_OK ? one : status;
         if (p->err.code == ERR_CANCELLED)
             break;
@@ -235,7 +238,7 @@ int setup_bring(struct setup *s, const struct cli *cli)
     return status;
 }
 
-static int save(struct setup_part *p, const char *folder, bool quiet, struct err *err)
+static int copy_setup_part(struct setup_part *p, const char *folder, bool quiet, struct err *err)
 {
     char from[PATH_MAX], to[PATH_MAX];
     struct stat st;
@@ -263,10 +266,10 @@ int setup_save(struct setup *s, const struct cli *cli)
             continue;
         if (!cli->quiet)
             fprintf(stderr, "%s, into %s:\n", p->name, s->options->save);
-        p->saved = save(p, folder, cli->quiet, &p->err) == 0;
+        p->saved = copy_setup_part(p, folder, cli->quiet, &p->err) == 0;
         if (p->saved)
             continue;
-        one = tell("save", p);
+        one = report_part_failure("save", p);
         status = status == EX_OK ? one : status;
         if (p->err.code == ERR_CANCELLED)
             break;

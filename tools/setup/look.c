@@ -43,7 +43,7 @@ static const struct setup_part others[] = {
 /* The best first; the medium one is slower than the turbo, and not as good. */
 static const char *const fitting[] = {"large-v3-turbo", "small", "base"};
 
-static void describe(const struct plan *p, struct setup *s)
+static void describe_machine(const struct plan *p, struct setup *s)
 {
     struct buf text = {.max = sizeof(s->machine) - 1};
 
@@ -74,7 +74,7 @@ static int try_model(struct setup *s, const char *catalog, const char *name, boo
     int rc = plan_make(&o, &p, err);
 
     if (rc == 0) {
-        describe(&p, s);
+        describe_machine(&p, s);
         s->speed = 0;
         s->fits = s->measured = false;
         for (uint32_t i = 0; i < p.picked->count; i++)
@@ -97,7 +97,7 @@ static int try_model(struct setup *s, const char *catalog, const char *name, boo
 }
 
 /* The best that does the night; else the smallest. */
-static int choose(struct setup *s, const char *catalog, struct err *err)
+static int choose_model(struct setup *s, const char *catalog, struct err *err)
 {
     const size_t n = sizeof(fitting) / sizeof(fitting[0]);
     bool night = false;
@@ -257,7 +257,7 @@ static void add_part(struct setup *s, const struct setup_part *like)
         s->own_bytes += p->bytes;
 }
 
-static int settle_whisper(struct setup *s, const char *catalog, struct err *err)
+static int choose_whisper(struct setup *s, const char *catalog, struct err *err)
 {
     const struct setup_options *o = s->options;
     bool night;
@@ -274,7 +274,7 @@ static int settle_whisper(struct setup *s, const char *catalog, struct err *err)
     } else {
         s->whisper = whisper_here();
         s->found = s->whisper != NULL;
-        rc = choose(s, catalog, err);
+        rc = choose_model(s, catalog, err);
         if (!s->whisper)
             s->whisper = o->from ? choose_from(o->from, s->fitting) : s->fitting;
     }
@@ -293,7 +293,7 @@ int setup_look(const struct setup_options *o, const char *catalog, struct setup 
     *ret = (struct setup){.options = o};
     if (o->from && (stat(o->from, &st) != 0 || !S_ISDIR(st.st_mode)))
         return err_set(err, ERR_MISSING, "there is no folder '%.300s'", o->from);
-    rc = settle_whisper(ret, catalog, err);
+    rc = choose_whisper(ret, catalog, err);
     if (rc != 0)
         return rc;
     whisper = whisper_part(ret->whisper);

@@ -13,7 +13,7 @@
 
 #define LABEL 10
 
-static void line(const char *label, struct buf *text)
+static void print_label_line(const char *label, struct buf *text)
 {
     const char *words = buf_cstr(text);
 
@@ -28,7 +28,7 @@ static void print_machine(const struct setup *s)
     struct buf text = BUF_INIT;
 
     buf_printf(&text, "%s", s->machine);
-    line("Machine", &text);
+    print_label_line("Machine", &text);
 }
 
 static void print_whisper(const struct setup *s)
@@ -54,7 +54,7 @@ static void print_whisper(const struct setup *s)
     if (s->found && s->fitting < s->whisper) /* the better ones come first */
         buf_printf(&text, " This machine can do better: `nightshift setup --model %s`.",
                    s->fitting->name);
-    line("Whisper", &text);
+    print_label_line("Whisper", &text);
 }
 
 static void print_night(const struct setup *s)
@@ -78,7 +78,7 @@ static void print_night(const struct setup *s)
                    text_length((int64_t)(SETUP_HOURS * 3600000.0 / s->speed), length),
                    s->measured ? "as an earlier run here was"
                                : "an estimate: `nightshift bench` measures it");
-    line("A night", &text);
+    print_label_line("A night", &text);
 }
 
 static const char *state_of(const struct setup *s, const struct setup_part *p)
@@ -112,7 +112,7 @@ static void print_place(const char *label, uint64_t bytes, const char *folder, u
 
     buf_printf(&text, "%s into %s; its disk has %s free", text_bytes(bytes, need),
                shown ? shown : "a folder that nothing names", text_bytes(free_bytes, room));
-    line(label, &text);
+    print_label_line(label, &text);
     free(shown);
 }
 

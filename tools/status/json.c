@@ -18,7 +18,7 @@ struct rows {
     bool no_memory;
 };
 
-static int append(struct rows *r, json_t *o)
+static int append_json_row(struct rows *r, json_t *o)
 {
     if (!o || json_array_append_new(r->list, o) != 0) {
         r->no_memory = true;
@@ -32,38 +32,39 @@ static int json_stage(void *arg, const struct read_progress *p)
     const struct status *s = ((const struct rows *)arg)->s;
     const uint64_t unused = status_unused(s, p);
 
-    return append(
-        arg, json_pack("{s:I, s:I, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
-                       "s:I, s:I, s:I, s:s?, s:b}",
-                       "stage", (json_int_t)p->stage_id, "source", (json_int_t)p->source_id, "name",
-                       p->stage, "model", p->model, "params", p->params_json, "waiting_for_source",
-                       (json_int_t)p->waiting, "settling", (json_int_t)p->settling, "tasks",
-                       (json_int_t)p->tasks, "done", (json_int_t)p->done, "pending",
-                       (json_int_t)p->pending, "failed", (json_int_t)p->failed, "cancelled",
-                       (json_int_t)p->cancelled, "paused", (json_int_t)p->paused, "superseded",
-                       (json_int_t)unused, "current_still", (json_int_t)(p->superseded - unused),
-                       "audio_known_ms", (json_int_t)p->audio_known_ms, "audio_done_ms",
-                       (json_int_t)p->audio_done_ms, "put_aside", stages_aside_why(s->aside, p),
-                       "demo", (int)(demo_model(p->model, p->model_hash) != 0)));
+    return append_json_row(
+        arg,
+        json_pack("{s:I, s:I, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
+                  "s:I, s:I, s:I, s:s?, s:b}",
+                  "stage", (json_int_t)p->stage_id, "source", (json_int_t)p->source_id, "name",
+                  p->stage, "model", p->model, "params", p->params_json, "waiting_for_source",
+                  (json_int_t)p->waiting, "settling", (json_int_t)p->settling, "tasks",
+                  (json_int_t)p->tasks, "done", (json_int_t)p->done, "pending",
+                  (json_int_t)p->pending, "failed", (json_int_t)p->failed, "cancelled",
+                  (json_int_t)p->cancelled, "paused", (json_int_t)p->paused, "superseded",
+                  (json_int_t)unused, "current_still", (json_int_t)(p->superseded - unused),
+                  "audio_known_ms", (json_int_t)p->audio_known_ms, "audio_done_ms",
+                  (json_int_t)p->audio_done_ms, "put_aside", disabled_stages_why(s->disabled, p),
+                  "demo", (int)(demo_model(p->model, p->model_hash) != 0)));
 }
 
 static int json_device(void *arg, const struct store_tuning_row *row)
 {
     const struct store_tuning *t = &row->tuning;
 
-    return append(arg,
-                  json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:f, s:I, s:I, s:i, s:s}",
-                            "device_id", row->key.device_id, "driver", row->key.driver,
-                            "model_hash", row->key.model_hash, "precision", row->key.precision,
-                            "decoding", row->key.decoding, "slots", (int)t->slots, "windows",
-                            (int)t->windows, "times_real_time", t->rate, "predicted_bytes",
-                            (json_int_t)t->predicted_bytes, "peak_bytes", (json_int_t)t->peak_bytes,
-                            "oom_count", (int)t->oom_count, "at", row->at));
+    return append_json_row(
+        arg,
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:f, s:I, s:I, s:i, s:s}", "device_id",
+                  row->key.device_id, "driver", row->key.driver, "model_hash", row->key.model_hash,
+                  "precision", row->key.precision, "decoding", row->key.decoding, "slots",
+                  (int)t->slots, "windows", (int)t->windows, "times_real_time", t->rate,
+                  "predicted_bytes", (json_int_t)t->predicted_bytes, "peak_bytes",
+                  (json_int_t)t->peak_bytes, "oom_count", (int)t->oom_count, "at", row->at));
 }
 
 static int json_job(void *arg, const struct read_job *j)
 {
-    return append(
+    return append_json_row(
         arg,
         json_pack("{s:I, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
                   "job", (json_int_t)j->job_id, "created_at", j->created_at, "ended_at",
@@ -77,18 +78,19 @@ static int json_job(void *arg, const struct read_job *j)
 
 static int json_failure(void *arg, const struct read_failure *f)
 {
-    return append(arg, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:i}", "kind", f->kind,
-                                 "path", f->path, "member", f->member, "code", f->code, "reason",
-                                 f->reason, "stage", f->stage, "at", f->at, "recording",
-                                 (json_int_t)f->media_id, "attempts", (int)f->attempts));
+    return append_json_row(arg, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:i}", "kind",
+                                          f->kind, "path", f->path, "member", f->member, "code",
+                                          f->code, "reason", f->reason, "stage", f->stage, "at",
+                                          f->at, "recording", (json_int_t)f->media_id, "attempts",
+                                          (int)f->attempts));
 }
 
 static int json_event(void *arg, const struct read_event *e)
 {
-    return append(arg,
-                  json_pack("{s:I, s:s, s:s, s:s, s:s, s:s, s:I}", "event", (json_int_t)e->event_id,
-                            "at", e->at, "kind", e->kind, "device", e->device, "text", e->text,
-                            "path", e->path, "recording", (json_int_t)e->media_id));
+    return append_json_row(arg, json_pack("{s:I, s:s, s:s, s:s, s:s, s:s, s:I}", "event",
+                                          (json_int_t)e->event_id, "at", e->at, "kind", e->kind,
+                                          "device", e->device, "text", e->text, "path", e->path,
+                                          "recording", (json_int_t)e->media_id));
 }
 
 static json_t *json_time(int64_t ms) { return ms >= 0 ? json_integer(ms) : json_null(); }

@@ -23,7 +23,7 @@ int status_open(const char *catalog, struct status *ret, struct err *err)
         rc = store_totals(ret->store, &ret->totals, err);
     }
     if (rc == 0)
-        rc = stages_aside_read(ret->store, &ret->aside, err);
+        rc = disabled_stages_read(ret->store, &ret->disabled, err);
     if (rc == 0)
         rc = store_textless(ret->store, "", ret->textless, err);
     if (rc == 0)
@@ -37,7 +37,7 @@ int status_open(const char *catalog, struct status *ret, struct err *err)
 
 void status_close(struct status *s)
 {
-    stages_aside_free(s->aside);
+    disabled_stages_free(s->disabled);
     store_close(s->store);
     *s = (struct status){0};
 }

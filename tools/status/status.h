@@ -13,7 +13,7 @@
 #include "store/read/corrections.h"
 #include "store/read/read.h"
 #include "store/store.h"
-#include "tools/stages_aside.h"
+#include "tools/disabled_stages.h"
 
 struct status_wanted {
     bool watch; /* again and again: jobs and failures where asked for, JSON in a line */
@@ -22,7 +22,7 @@ struct status_wanted {
 
 struct status {
     struct store *store; /* of which the rows are read */
-    struct stages_aside *aside;
+    struct disabled_stages *disabled;
     struct store_totals totals;
     uint64_t textless[TEXTLESS_KINDS]; /* recordings that are done, have sound, and no text */
     uint64_t no_sound;                 /* those without a sound track */

@@ -33,23 +33,23 @@ struct page {
     int job_width; /* of the jobs' numbers */
 };
 
-static void label(struct page *page, const char *name)
+static void print_label(struct page *page, const char *name)
 {
     cli_paint(page->out, "1", name);
     fprintf(page->out, "%*s", LABEL - (int)strlen(name), "");
 }
 
-static void line(struct page *page, const char *name, struct buf *value)
+static void print_label_value(struct page *page, const char *name, struct buf *value)
 {
     char *s = buf_cstr(value);
 
-    label(page, name);
+    print_label(page, name);
     cli_wrap(page->out, s ? s : "", LABEL, LABEL);
     buf_clear(value);
 }
 
 /* What a part of the page begins with, where it has rows. */
-static void heading(struct page *page, const char *name)
+static void print_heading(struct page *page, const char *name)
 {
     if (page->shown++ > 0)
         return;
@@ -58,7 +58,7 @@ static void heading(struct page *page, const char *name)
     putc('\n', page->out);
 }
 
-static void amount(struct buf *b, uint64_t n, const char *what)
+static void append_count(struct buf *b, uint64_t n, const char *what)
 {
     char count[TEXT_LEN];
 
@@ -73,54 +73,54 @@ static void put_work(struct page *page, struct buf *b)
     const struct store_archive *of = &t->archive;
     char n[TEXT_LEN], m[TEXT_LEN];
 
-    amount(b, t->recordings, text_plural(t->recordings, "recording", "recordings"));
-    amount(b, t->places, text_plural(t->places, "place", "places"));
-    amount(b, s->gone, "vanished");
-    amount(b, t->damaged, "damaged");
-    amount(b, t->troubles, text_plural(t->troubles, "path unreadable", "paths unreadable"));
+    append_count(b, t->recordings, text_plural(t->recordings, "recording", "recordings"));
+    append_count(b, t->places, text_plural(t->places, "place", "places"));
+    append_count(b, s->gone, "vanished");
+    append_count(b, t->damaged, "damaged");
+    append_count(b, t->troubles, text_plural(t->troubles, "path unreadable", "paths unreadable"));
     if (b->len == 0)
         buf_printf(b, "none. Next: nightshift enqueue PATH");
-    line(page, "Found", b);
+    print_label_value(page, "Found", b);
     if (store_archive_all(of) > 0)
         buf_printf(b, "%s of %s %s done", text_count(of->done, n),
                    text_count(store_archive_all(of), m),
                    text_plural(store_archive_all(of), "recording", "recordings"));
     else
         buf_printf(b, "nothing to do");
-    amount(b, of->pending, "to do");
-    amount(b, of->waiting, "waiting for a transcription");
-    amount(b, of->failed, "failed");
-    amount(b, of->paused, "paused");
-    amount(b, of->cancelled, "cancelled");
-    amount(b, of->absent, "gone from the disk");
-    line(page, "Work", b);
+    append_count(b, of->pending, "to do");
+    append_count(b, of->waiting, "waiting for a transcription");
+    append_count(b, of->failed, "failed");
+    append_count(b, of->paused, "paused");
+    append_count(b, of->cancelled, "cancelled");
+    append_count(b, of->absent, "gone from the disk");
+    print_label_value(page, "Work", b);
     buf_printf(b, "%s done", text_length(of->audio_done_ms, n));
     if (of->audio_left_ms > 0)
         buf_printf(b, ", %s left", text_length(of->audio_left_ms, m));
     if (of->unknown > 0)
         buf_printf(b, ", %s of unknown length (%s) to do", text_count(of->unknown, n),
                    text_bytes(of->bytes_unknown, m));
-    line(page, "Audio", b);
+    print_label_value(page, "Audio", b);
     buf_printf(b, "%s %s in %s %s", text_count(t->segments, n),
                text_plural(t->segments, "segment", "segments"), text_count(t->shards_done, m),
                text_plural(t->shards_done, "checkpoint", "checkpoints"));
     if (s->no_sound > 0)
         buf_printf(b, "; %s %s no sound", text_count(s->no_sound, n),
                    text_plural(s->no_sound, "recording has", "recordings have"));
-    line(page, "Results", b);
+    print_label_value(page, "Results", b);
     for (int i = 0; i < TEXTLESS_KINDS; i++)
         if (textless_say(s->textless, (enum store_textless)i, b))
-            line(page, "", b);
+            print_label_value(page, "", b);
     if (account_known(&t->account)) {
         account_say(&t->account, "doubts --missing", b);
-        line(page, "Speech", b);
+        print_label_value(page, "Speech", b);
     }
     if (s->corrections.conflicts > 0) {
         buf_printf(b,
                    "%s %s in conflict with a newer transcription: nightshift correct --conflicts",
                    text_count(s->corrections.conflicts, n),
                    text_plural(s->corrections.conflicts, "correction is", "corrections are"));
-        line(page, "Decide", b);
+        print_label_value(page, "Decide", b);
     }
 }
 
@@ -166,7 +166,7 @@ static void put_gpu(struct page *page, const struct control_device *d, const cha
     if (d->total_bytes > 0)
         put_figure(b, "memory %s of %s in use", text_bytes((uint64_t)d->used_bytes, used),
                    text_bytes((uint64_t)d->total_bytes, total));
-    line(page, name, b);
+    print_label_value(page, name, b);
 }
 
 /* As the driver sees them, whoever uses them. */
@@ -211,7 +211,7 @@ static void put_run(struct page *page, struct buf *b)
                                                                     : "");
     if (s->totals.paused)
         buf_printf(b, "; the catalog is paused. Next: nightshift resume");
-    line(page, "Run", b);
+    print_label_value(page, "Run", b);
     if (s->on)
         put_gpus(page, l, b);
     if (s->on && l->work[0]) {
@@ -221,7 +221,7 @@ static void put_run(struct page *page, struct buf *b)
 
         progress_work(&p, page->columns - LABEL, work);
         buf_printf(b, "%s", work);
-        line(page, "In work", b);
+        print_label_value(page, "In work", b);
     }
 }
 
@@ -294,10 +294,10 @@ static int put_stage(void *arg, const struct read_progress *p)
     if (p->settling > 0)
         buf_printf(&b, ", %s to finalize", text_count(p->settling, n));
     put_superseded(s, p, &b);
-    if (stages_aside_why(s->aside, p))
-        buf_printf(&b, "; disabled in the last run: %s", stages_aside_why(s->aside, p));
+    if (disabled_stages_why(s->disabled, p))
+        buf_printf(&b, "; disabled in the last run: %s", disabled_stages_why(s->disabled, p));
     buf_printf(&b, " (stage %lld)", (long long)p->stage_id);
-    line(page, page->shown++ == 0 ? "Stages" : "", &b);
+    print_label_value(page, page->shown++ == 0 ? "Stages" : "", &b);
     buf_free(&b);
     free(model);
     return 0;
@@ -309,7 +309,7 @@ static void put_demo(struct page *page)
 
     buf_printf(&b, "%s", demo_model_made(page->demo));
     if (page->demo)
-        line(page, "Model", &b);
+        print_label_value(page, "Model", &b);
     buf_free(&b);
 }
 
@@ -324,7 +324,7 @@ static bool is_shown(const struct page *page, const struct read_job *j)
     return page->w->jobs || tasks_of(j) > 0 || j->ended_at[0] == 0;
 }
 
-static const char *behind(const char *s, const char *prefix)
+static const char *skip_prefix(const char *s, const char *prefix)
 {
     size_t n = strlen(prefix);
 
@@ -382,7 +382,7 @@ static size_t put_notes(const struct page *page, const struct read_job *j, size_
     return column + strlen(notes + skip);
 }
 
-static int widen(void *arg, const struct read_job *j)
+static int update_job_width(void *arg, const struct read_job *j)
 {
     struct page *page = arg;
 
@@ -403,14 +403,15 @@ static int put_job(void *arg, const struct read_job *j)
     snprintf(head, sizeof(head), "%*s  %.10s %.5s  %.20s: %s of %s done", page->job_width, number,
              j->created_at, strlen(j->created_at) > 11 ? j->created_at + 11 : "", j->stage,
              text_count(j->tasks_done, done), text_count(tasks_of(j), all));
-    label(page, page->shown++ == 0 ? "Jobs" : "");
+    print_label(page, page->shown++ == 0 ? "Jobs" : "");
     fputs(head, page->out);
     column = put_notes(page, j, LABEL + strlen(head));
     snprintf(of, sizeof(of), "(command of #%lld)", (long long)page->command_of);
-    put_command(
-        page,
-        is_command_of_before(page, j) ? of : behind(behind(j->command, "nightshift "), "enqueue "),
-        column);
+    put_command(page,
+                is_command_of_before(page, j)
+                    ? of
+                    : skip_prefix(skip_prefix(j->command, "nightshift "), "enqueue "),
+                column);
     return 0;
 }
 
@@ -438,7 +439,7 @@ static int put_failure(void *arg, const struct read_failure *f)
         page->skipped++;
         return 0;
     }
-    heading(page, "Failures");
+    print_heading(page, "Failures");
     cli_paint(page->out, "31", f->kind);
     fprintf(page->out, "%*s", LABEL - (int)strlen(f->kind), "");
     put_name(page, f->path, f->member);
@@ -457,7 +458,7 @@ static int put_event(void *arg, const struct read_event *e)
     struct buf b = BUF_INIT;
     char *s;
 
-    heading(page, "Events");
+    print_heading(page, "Events");
     buf_printf(&b, "%.19sZ %s%s%s%s%s", e->at, e->kind, e->device[0] ? " " : "", e->device,
                e->text[0] ? ": " : "", e->text);
     if (e->path[0])
@@ -489,19 +490,19 @@ static int put_device(void *arg, const struct store_tuning_row *row)
     if (t->oom_count > 0)
         buf_printf(&b, "; reduced %u %s for lack of memory", t->oom_count,
                    text_plural(t->oom_count, "time", "times"));
-    line(page, page->shown++ == 0 ? "Devices" : "", &b);
+    print_label_value(page, page->shown++ == 0 ? "Devices" : "", &b);
     buf_free(&b);
     return 0;
 }
 
-static int put_ways_out(struct page *page, struct err *err)
+static int put_remedies(struct page *page, struct err *err)
 {
     struct buf b = BUF_INIT;
-    int rc = stages_aside_ways_out(page->s->store, page->s->aside, &b, err);
+    int rc = disabled_stages_remedies(page->s->store, page->s->disabled, &b, err);
 
     if (rc == 0 && b.len > 0) {
         buf_printf(&b, "; otherwise the next run tries it again");
-        line(page, "", &b);
+        print_label_value(page, "", &b);
     }
     buf_free(&b);
     return rc;
@@ -514,7 +515,7 @@ static void put_head(struct page *page)
     char *shown = utf8_display(catalog, strlen(catalog));
     char *path = shown ? text_fit(shown, page->columns - LABEL) : NULL;
 
-    label(page, "Catalog");
+    print_label(page, "Catalog");
     fprintf(page->out, "%s\n", path ? path : "");
     put_work(page, &b);
     put_run(page, &b);
@@ -531,7 +532,7 @@ static int put_stages(struct page *page, struct err *err)
     if (rc == 0)
         rc = read_progress(page->s->store, put_stage, page, err);
     put_demo(page);
-    return rc ? rc : put_ways_out(page, err);
+    return rc ? rc : put_remedies(page, err);
 }
 
 static int put_failures(struct page *page, struct err *err)
@@ -548,7 +549,7 @@ static int put_failures(struct page *page, struct err *err)
         buf_printf(&b, "nightshift status --failures lists %s with %s",
                    page->skipped == 1 ? "it" : text_count(page->skipped, n),
                    page->skipped == 1 ? "its reason" : "their reasons");
-        line(page, "Failures", &b);
+        print_label_value(page, "Failures", &b);
     }
     buf_free(&b);
     return rc;
@@ -557,7 +558,7 @@ static int put_failures(struct page *page, struct err *err)
 /* Numbers rise, and the last one is the widest. */
 static int put_jobs(struct page *page, struct err *err)
 {
-    int rc = read_jobs(page->s->store, widen, page, err);
+    int rc = read_jobs(page->s->store, update_job_width, page, err);
 
     return rc ? rc : read_jobs(page->s->store, put_job, page, err);
 }

@@ -25,7 +25,7 @@ struct resonator {
     double y1, y2;
 };
 
-static void tune(struct resonator *r, double hz, double width_hz)
+static void tune_resonator(struct resonator *r, double hz, double width_hz)
 {
     double radius = exp(-PI * width_hz / RATE);
 
@@ -34,7 +34,7 @@ static void tune(struct resonator *r, double hz, double width_hz)
     r->a = 1.0 - r->b - r->c;
 }
 
-static double ring(struct resonator *r, double x)
+static double filter_resonator(struct resonator *r, double x)
 {
     double y = r->a * x + r->b * r->y1 + r->c * r->y2;
 
@@ -43,14 +43,14 @@ static double ring(struct resonator *r, double x)
     return y;
 }
 
-static double noise(uint32_t *seed)
+static double draw_noise_sample(uint32_t *seed)
 {
     *seed = *seed * 1664525u + 1013904223u;
     return (double)(*seed >> 8) / 8388608.0 - 1.0;
 }
 
 /* The sound at its source: a pulse each period, and breath. */
-static double pulse(double *phase, double hz, double breath)
+static double make_glottal_sample(double *phase, double hz, double breath)
 {
     *phase += hz / RATE;
     if (*phase < 1.0)
@@ -68,19 +68,20 @@ void babble_fill(float *out, size_t n)
     for (size_t i = 0; i < n; i++) {
         double t = (double)i / RATE, turn = fmod(t, TURN_S), within = fmod(turn, SYLLABLE_S);
         unsigned voice = (unsigned)(t / TURN_S) % VOICES, syllable = (unsigned)(t / SYLLABLE_S);
-        double loud = sin(PI * within / SYLLABLE_S), x = 0.05 * noise(&seed);
+        double loud = sin(PI * within / SYLLABLE_S), x = 0.05 * draw_noise_sample(&seed);
 
         if (i % 16 == 0)
             for (int f = 0; f < FORMANTS; f++)
-                tune(&tract[f], vowels_hz[syllable % 5][f] * tracts[voice], widths_hz[f]);
-        x = pulse(&phase, pitches_hz[voice] * (1.1 - 0.08 * turn + 0.04 * sin(4.0 * t)), x);
+                tune_resonator(&tract[f], vowels_hz[syllable % 5][f] * tracts[voice], widths_hz[f]);
+        x = make_glottal_sample(&phase,
+                                pitches_hz[voice] * (1.1 - 0.08 * turn + 0.04 * sin(4.0 * t)), x);
         for (int f = 0; f < FORMANTS; f++)
-            x = ring(&tract[f], x);
+            x = filter_resonator(&tract[f], x);
         x = x * LEVEL * (0.3 + loud);
         if (syllable % 2 && within < HISS_S)
-            x = 0.03 * noise(&seed);
+            x = 0.03 * draw_noise_sample(&seed);
         if (turn > TURN_S - PAUSE_S)
-            x = 0.0005 * noise(&seed);
+            x = 0.0005 * draw_noise_sample(&seed);
         out[i] = (float)fmax(-1.0, fmin(1.0, x));
     }
 }

@@ -11,7 +11,7 @@ static const float taps[] = {0.30527f, -0.07313f, 0.01959f, -0.00173f};
 
 /* What lies in the lower half of what x has, and in the upper one. apart: samples from one tap to
  * the next; 2 where x has nothing above a quarter of its rate. */
-static void part(const float *x, int n, int apart, float *low, float *high)
+static void split_half_bands(const float *x, int n, int apart, float *low, float *high)
 {
     for (int i = 0; i < n; i++) {
         const float *mid = x + i + 7 * apart;
@@ -57,7 +57,7 @@ void bands_feed(struct bands *b, const int16_t *pcm, uint8_t ret[BANDS])
 
         memcpy(x, b->history[band], sizeof(b->history[band]));
         memcpy(b->history[band], x + n, sizeof(b->history[band]));
-        part(x + BANDS_HISTORY - 14 * apart, n, apart, low, high);
+        split_half_bands(x + BANDS_HISTORY - 14 * apart, n, apart, low, high);
         ret[band] = level_of(high, n);
         n /= every;
         for (int i = 0; i < n; i++)

@@ -51,7 +51,7 @@ int channel_choice_new(uint32_t channels, struct channel_choice **ret, struct er
 
 void channel_choice_free(struct channel_choice *c) { free(c); }
 
-static double product(const int16_t *a, const int16_t *b, size_t n)
+static double dot_product(const int16_t *a, const int16_t *b, size_t n)
 {
     int64_t sum = 0;
 
@@ -75,7 +75,10 @@ static uint8_t level_of(double squares, size_t n)
 /* a > b */
 static uint32_t pair_of(uint32_t a, uint32_t b) { return a * (a - 1) / 2 + b; }
 
-uint8_t channel_level(const int16_t *pcm, size_t n) { return level_of(product(pcm, pcm, n), n); }
+uint8_t channel_level(const int16_t *pcm, size_t n)
+{
+    return level_of(dot_product(pcm, pcm, n), n);
+}
 
 void channel_choice_feed(struct channel_choice *c, const int16_t *const *pcm)
 {
@@ -86,10 +89,10 @@ void channel_choice_feed(struct channel_choice *c, const int16_t *const *pcm)
     if (channel_choice_has_enough(c))
         return;
     for (uint32_t i = 0; i < c->channels; i++) {
-        squares[i] = product(pcm[i], pcm[i], CHANNEL_FRAME);
+        squares[i] = dot_product(pcm[i], pcm[i], CHANNEL_FRAME);
         c->dot[i][i] += squares[i];
         for (uint32_t k = 0; k < i; k++) {
-            const double both = product(pcm[i], pcm[k], CHANNEL_FRAME);
+            const double both = dot_product(pcm[i], pcm[k], CHANNEL_FRAME);
 
             c->dot[i][k] += both;
             if (both * both > SAME * SAME * squares[i] * squares[k])
@@ -143,7 +146,7 @@ static uint32_t blocks_of(const struct channel_choice *c, uint32_t channel, enum
 }
 
 /* share: of its blocks. */
-static bool speaks(const struct channel_choice *c, uint32_t channel, double share)
+static bool is_channel_speaking(const struct channel_choice *c, uint32_t channel, double share)
 {
     uint32_t all, n = blocks_of(c, channel, STEADY_SPEECH, &all);
 
@@ -158,27 +161,27 @@ static bool is_noise(const struct channel_choice *c, uint32_t channel)
 }
 
 /* Bit i: channel i is noise, beside one in which somebody speaks. */
-static uint32_t noises(const struct channel_choice *c)
+static uint32_t find_noise_channels(const struct channel_choice *c)
 {
     uint32_t noise = 0;
     bool any = false;
 
     for (uint32_t i = 0; i < c->channels; i++) {
         noise |= (uint32_t)is_noise(c, i) << i;
-        any |= speaks(c, i, SPEAKS);
+        any |= is_channel_speaking(c, i, SPEAKS);
     }
     return any ? noise : 0;
 }
 
 uint32_t channel_choice_noises(const struct channel_choice *c)
 {
-    const uint32_t noise = noises(c);
+    const uint32_t noise = find_noise_channels(c);
     double power = 0, voice = SILENT_DB;
 
     for (uint32_t i = 0; i < c->channels; i++)
         if (noise >> i & 1)
             power += c->dot[i][i] / (32768.0 * 32768.0 * CHANNEL_FRAME * c->frames);
-        else if (speaks(c, i, SPEAKS))
+        else if (is_channel_speaking(c, i, SPEAKS))
             voice = fmin(voice, level_at(c, i, 0.05));
     if (c->channels <= MIXES_WELL && power < pow(10, -(voice + HARMLESS_DB) / 10))
         return 0;
@@ -188,7 +191,7 @@ uint32_t channel_choice_noises(const struct channel_choice *c)
 /* Of each channel the level of its loud frames; -1: it is no voice by that alone. */
 static void find_loud(const struct channel_choice *c, int ret[HEARING_SOURCES_MAX])
 {
-    const uint32_t noise = noises(c);
+    const uint32_t noise = find_noise_channels(c);
     int most = SILENT_DB;
 
     for (uint32_t i = 0; i < c->channels; i++) {
@@ -202,7 +205,8 @@ static void find_loud(const struct channel_choice *c, int ret[HEARING_SOURCES_MA
 }
 
 /* Frames in which it is above all others, each by its own measure. */
-static uint32_t leads(const struct channel_choice *c, uint32_t channel, const int *loud)
+static uint32_t count_leading_frames(const struct channel_choice *c, uint32_t channel,
+                                     const int *loud)
 {
     uint32_t n = 0;
 
@@ -228,7 +232,8 @@ static double correlation(const struct channel_choice *c, uint32_t a, uint32_t b
 
 /* The share of frames with sound that have one between them, near as loud in both: a singer in the
  * middle, whatever plays to the sides. */
-static double between(const struct channel_choice *c, uint32_t a, uint32_t b, const int *loud)
+static double measure_middle_share(const struct channel_choice *c, uint32_t a, uint32_t b,
+                                   const int *loud)
 {
     uint32_t n = 0;
 
@@ -242,7 +247,8 @@ static double between(const struct channel_choice *c, uint32_t a, uint32_t b, co
 }
 
 /* Decibels of a frame above where nobody hears anything. */
-static double above(const struct channel_choice *c, uint32_t f, uint32_t channel, const int *loud)
+static double measure_level_above(const struct channel_choice *c, uint32_t f, uint32_t channel,
+                                  const int *loud)
 {
     const int below = c->level[f][channel] - loud[channel];
 
@@ -250,13 +256,14 @@ static double above(const struct channel_choice *c, uint32_t f, uint32_t channel
 }
 
 /* How well b's levels are those of a, so many frames later. */
-static double follows(const struct channel_choice *c, uint32_t a, uint32_t b, uint32_t lag,
-                      const int *loud)
+static double correlate_with_lag(const struct channel_choice *c, uint32_t a, uint32_t b,
+                                 uint32_t lag, const int *loud)
 {
     double n = 0, x = 0, y = 0, xx = 0, yy = 0, xy = 0, of;
 
     for (uint32_t f = lag; f < c->frames; f++) {
-        const double p = above(c, f - lag, a, loud), q = above(c, f, b, loud);
+        const double p = measure_level_above(c, f - lag, a, loud),
+                     q = measure_level_above(c, f, b, loud);
 
         n++, x += p, y += q, xx += p * p, yy += q * q, xy += p * q;
     }
@@ -264,21 +271,22 @@ static double follows(const struct channel_choice *c, uint32_t a, uint32_t b, ui
     return of > 0 ? (n * xy - x * y) / sqrt(of) : 0;
 }
 
-static double echoes(const struct channel_choice *c, uint32_t a, uint32_t b, const int *loud)
+static double find_echo_correlation(const struct channel_choice *c, uint32_t a, uint32_t b,
+                                    const int *loud)
 {
     double best = 0;
 
     for (uint32_t lag = 0; lag <= LAG_FRAMES && lag < c->frames; lag++) {
-        best = fmax(best, follows(c, a, b, lag, loud));
-        best = fmax(best, follows(c, b, a, lag, loud));
+        best = fmax(best, correlate_with_lag(c, a, b, lag, loud));
+        best = fmax(best, correlate_with_lag(c, b, a, lag, loud));
     }
     return best;
 }
 
 static bool is_one_sound(const struct channel_choice *c, uint32_t a, uint32_t b, const int *loud)
 {
-    return correlation(c, a, b) >= ONE_SOUND || between(c, a, b, loud) >= BETWEEN ||
-           echoes(c, a, b, loud) >= FOLLOWS;
+    return correlation(c, a, b) >= ONE_SOUND || measure_middle_share(c, a, b, loud) >= BETWEEN ||
+           find_echo_correlation(c, a, b, loud) >= FOLLOWS;
 }
 
 /* Frames in which it is near its own loudness. */
@@ -295,14 +303,15 @@ static uint32_t loud_frames(const struct channel_choice *c, uint32_t channel, co
  * is spoken over all the time never leads. */
 static bool is_apart(const struct channel_choice *c, uint32_t channel, const int *loud)
 {
-    bool ret = loud_frames(c, channel, loud) >= LEAD_FRAMES && speaks(c, channel, 0);
+    bool ret = loud_frames(c, channel, loud) >= LEAD_FRAMES && is_channel_speaking(c, channel, 0);
 
     for (uint32_t i = 0; ret && i < c->channels; i++) {
         const uint32_t a = i > channel ? i : channel, b = i > channel ? channel : i;
 
         ret = i == channel || loud[i] < 0 ||
-              (correlation(c, a, b) < OTHER_SOUND && between(c, a, b, loud) < OTHER_BETWEEN &&
-               echoes(c, a, b, loud) < OTHER);
+              (correlation(c, a, b) < OTHER_SOUND &&
+               measure_middle_share(c, a, b, loud) < OTHER_BETWEEN &&
+               find_echo_correlation(c, a, b, loud) < OTHER);
     }
     return ret;
 }
@@ -315,7 +324,7 @@ uint32_t channel_choice_voices(const struct channel_choice *c)
     least = least < LEAD_FRAMES ? LEAD_FRAMES : least;
     find_loud(c, loud);
     for (uint32_t i = 0; i < c->channels; i++)
-        if (loud[i] >= 0 && (leads(c, i, loud) >= least || is_apart(c, i, loud))) {
+        if (loud[i] >= 0 && (count_leading_frames(c, i, loud) >= least || is_apart(c, i, loud))) {
             voices |= UINT32_C(1) << i;
             count++;
         }

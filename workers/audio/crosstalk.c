@@ -34,7 +34,7 @@ static uint8_t open_now(const struct crosstalk *c)
     return open;
 }
 
-static void ramp(int16_t *pcm, size_t n, bool was, bool is)
+static void fade_samples(int16_t *pcm, size_t n, bool was, bool is)
 {
     for (size_t i = 0; i < n && (!is || i < RAMP_SAMPLES); i++) {
         int32_t gain = i >= RAMP_SAMPLES ? 0 : (int32_t)(is ? i : RAMP_SAMPLES - i);
@@ -51,7 +51,7 @@ void crosstalk_take_out(struct crosstalk *c, int16_t *const *pcm, size_t n)
         bool was = last >> i & 1, is = open >> i & 1;
 
         if (!was || !is)
-            ramp(pcm[i], n, was, is);
+            fade_samples(pcm[i], n, was, is);
     }
     c->last = open;
     c->given++;

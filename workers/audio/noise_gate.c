@@ -19,7 +19,7 @@ struct noise_gate {
     float weight[HEARING_SOURCES_MAX];                       /* in the last sample */
 };
 
-static void weigh(const struct noise_gate *g, uint32_t heard, float *ret)
+static void fill_mix_weights(const struct noise_gate *g, uint32_t heard, float *ret)
 {
     uint32_t n = 0;
 
@@ -45,7 +45,7 @@ int noise_gate_new(uint32_t channels, uint32_t noises, struct noise_gate **ret, 
 
 void noise_gate_free(struct noise_gate *g) { free(g); }
 
-static void judge(struct noise_gate *g)
+static void judge_noise_channels(struct noise_gate *g)
 {
     const size_t n = g->looked < STEADY_BLOCK ? (size_t)g->looked : STEADY_BLOCK;
     uint8_t *other = &g->other[g->judged++ % KEPT];
@@ -63,14 +63,14 @@ void noise_gate_look(struct noise_gate *g, const int16_t *const *pcm)
         if (g->noises >> i & 1)
             bands_feed(&g->bands[i], pcm[i], g->level[i][g->looked % STEADY_BLOCK]);
     if (++g->looked % STEADY_BLOCK == 0)
-        judge(g);
+        judge_noise_channels(g);
 }
 
 /* The rest is judged with what was before it. */
 void noise_gate_end(struct noise_gate *g)
 {
     if (g->looked % STEADY_BLOCK != 0)
-        judge(g);
+        judge_noise_channels(g);
     g->ended = true;
 }
 
@@ -94,7 +94,7 @@ void noise_gate_mix(struct noise_gate *g, const int16_t *const *pcm, size_t n, i
 {
     float to[HEARING_SOURCES_MAX], from[HEARING_SOURCES_MAX];
 
-    weigh(g, heard_now(g), to);
+    fill_mix_weights(g, heard_now(g), to);
     for (uint32_t c = 0; c < g->channels; c++)
         from[c] = g->mixed ? g->weight[c] : to[c];
     for (size_t i = 0; i < n; i++) {

@@ -17,14 +17,15 @@ bool pack_fits(const struct pack *p, const struct speech_span *span, int64_t max
 
 int pack_add(struct pack *p, const struct speech_span *span, struct err *err)
 {
-    if (p->count == p->cap) {
-        uint32_t cap = p->cap ? 2 * p->cap : 8;
-        struct speech_span *spans = realloc(p->spans, cap * sizeof(*spans));
+    if (p->count == p->capacity) {
+        uint32_t capacity = p->capacity ? 2 * p->capacity : 8;
+        struct speech_span *spans = realloc(p->spans, capacity * sizeof(*spans));
 
         if (!spans)
-            return err_set(err, ERR_NOMEM, "no memory for a window of %u stretches of speech", cap);
+            return err_set(err, ERR_NOMEM, "no memory for a window of %u stretches of speech",
+                           capacity);
         p->spans = spans;
-        p->cap = cap;
+        p->capacity = capacity;
     }
     p->spans[p->count++] = *span;
     p->samples += length(span);
@@ -54,7 +55,8 @@ int pack_slice(const struct pack *of, int64_t from, int64_t to, struct pack *ret
 
 /* The stretch that sample `at` belongs to, the first or the last where it lies outside. begin: the
  * sample of the window at which that stretch begins. NULL: an empty window. */
-static const struct speech_span *find(const struct pack *p, int64_t at, bool is_end, int64_t *begin)
+static const struct speech_span *find_stretch_at(const struct pack *p, int64_t at, bool is_end,
+                                                 int64_t *begin)
 {
     uint32_t i = 0;
 
@@ -72,7 +74,7 @@ static const struct speech_span *find(const struct pack *p, int64_t at, bool is_
 }
 
 /* Sample `at` of the window, taken to be in `span`, which begins at `begin` there. */
-static int64_t within(const struct speech_span *span, int64_t begin, int64_t at)
+static int64_t map_into_span(const struct speech_span *span, int64_t begin, int64_t at)
 {
     if (at <= begin)
         return span->start;
@@ -82,25 +84,25 @@ static int64_t within(const struct speech_span *span, int64_t begin, int64_t at)
 int64_t pack_time(const struct pack *p, int64_t at, bool is_end)
 {
     int64_t begin;
-    const struct speech_span *span = find(p, at, is_end, &begin);
+    const struct speech_span *span = find_stretch_at(p, at, is_end, &begin);
 
-    return span ? within(span, begin, at) : 0;
+    return span ? map_into_span(span, begin, at) : 0;
 }
 
 void pack_word(const struct pack *p, int64_t start, int64_t end, int64_t *from, int64_t *to)
 {
     int64_t begin, unused;
-    const struct speech_span *span = find(p, start, false, &begin);
+    const struct speech_span *span = find_stretch_at(p, start, false, &begin);
 
     *from = *to = 0;
     if (!span)
         return;
     if (end < start)
         end = start;
-    if (end > start && find(p, end, true, &unused) != span)
-        span = find(p, start + (end - start) / 2, false, &begin);
-    *from = within(span, begin, start);
-    *to = within(span, begin, end);
+    if (end > start && find_stretch_at(p, end, true, &unused) != span)
+        span = find_stretch_at(p, start + (end - start) / 2, false, &begin);
+    *from = map_into_span(span, begin, start);
+    *to = map_into_span(span, begin, end);
 }
 
 bool pack_next_run(const struct pack *p, int64_t least, struct pack_run *run)

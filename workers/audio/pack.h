@@ -15,7 +15,7 @@
 
 struct pack {
     struct speech_span *spans; /* owned, ascending, not overlapping */
-    uint32_t count, cap;
+    uint32_t count, capacity;
     int64_t samples; /* of all together */
 };
 

@@ -44,7 +44,7 @@ struct speech {
     struct speech_span last; /* its end is not padded */
 
     struct speech_span *done; /* [cap]; those from `head` on have not been fetched */
-    size_t head, count, cap;
+    size_t head, count, capacity;
 
     float kept[KEPT]; /* step i at i % KEPT */
 };
@@ -97,7 +97,7 @@ static void finish_last(struct speech *s, int64_t end)
 }
 
 /* The next stretch will begin at `start`, before padding: shares the silence before it. */
-static void settle(struct speech *s, int64_t start)
+static void divide_silence_before(struct speech *s, int64_t start)
 {
     int64_t silence = start - s->last.end;
 
@@ -112,12 +112,12 @@ static void settle(struct speech *s, int64_t start)
 }
 
 /* A stretch was found that nothing takes away any more. */
-static void found(struct speech *s, struct mark end)
+static void record_stretch(struct speech *s, struct mark end)
 {
     int64_t steps = (end.at - s->start.at + SPEECH_STEP - 1) / SPEECH_STEP;
 
     if (s->lead < 0)
-        settle(s, s->start.at);
+        divide_silence_before(s, s->start.at);
     s->last.start = s->start.at - s->lead;
     s->last.end = end.at;
     s->last.prob = (float)((end.sum - s->start.sum) / (double)steps);
@@ -129,14 +129,14 @@ static void found(struct speech *s, struct mark end)
 static void finish_early(struct speech *s, int64_t at)
 {
     if (s->speaking && s->lead < 0 && !s->quiet.at && at - s->start.at > s->min_speech)
-        settle(s, s->start.at); /* wherever this one ends, it is long enough */
+        divide_silence_before(s, s->start.at); /* wherever this one ends, it is long enough */
     else if (s->held && (s->speaking ? s->start.at : at) - s->last.end >= 2 * s->pad)
         finish_last(s, s->last.end + s->pad);
 }
 
 /* ---- finding */
 
-static void begin(struct speech *s, struct mark at)
+static void begin_stretch(struct speech *s, struct mark at)
 {
     s->speaking = true;
     s->start = at;
@@ -158,13 +158,13 @@ static bool cut_long(struct speech *s, struct mark here)
     bool resumed = resume.at >= s->cut.at;
 
     if (!s->cut.at) {
-        found(s, here);
+        record_stretch(s, here);
         fall_silent(s);
         return false;
     }
-    found(s, s->cut);
+    record_stretch(s, s->cut);
     if (resumed)
-        begin(s, resume);
+        begin_stretch(s, resume);
     else
         fall_silent(s);
     return true;
@@ -182,18 +182,18 @@ static void hear_silence(struct speech *s, struct mark here)
     if (lasted < s->min_silence)
         return;
     if (s->quiet.at - s->start.at > s->min_speech)
-        found(s, s->quiet);
+        record_stretch(s, s->quiet);
     fall_silent(s);
 }
 
-static void step(struct speech *s, float prob, struct mark here)
+static void process_probability(struct speech *s, float prob, struct mark here)
 {
     if (prob >= s->threshold) {
         if (s->quiet.at && s->resume.at < s->cut.at)
             s->resume = here;
         s->quiet = (struct mark){0};
         if (!s->speaking) {
-            begin(s, here);
+            begin_stretch(s, here);
             return;
         }
     }
@@ -205,28 +205,28 @@ static void step(struct speech *s, float prob, struct mark here)
         hear_silence(s, here);
 }
 
-static int reserve(struct speech *s, struct err *err)
+static int reserve_spans(struct speech *s, struct err *err)
 {
     struct speech_span *done;
-    size_t cap;
+    size_t capacity;
 
     if (s->head == s->count)
         s->head = s->count = 0;
-    if (s->cap - s->count >= PUSHES)
+    if (s->capacity - s->count >= PUSHES)
         return 0;
     if (s->head) {
         memmove(s->done, s->done + s->head, (s->count - s->head) * sizeof(*s->done));
         s->count -= s->head;
         s->head = 0;
     }
-    if (s->cap - s->count >= (s->cap + 1) / 2 && s->cap - s->count >= PUSHES)
+    if (s->capacity - s->count >= (s->capacity + 1) / 2 && s->capacity - s->count >= PUSHES)
         return 0; /* or every few steps would move everything */
-    cap = s->cap ? 2 * s->cap : 16;
-    done = realloc(s->done, cap * sizeof(*done));
+    capacity = s->capacity ? 2 * s->capacity : 16;
+    done = realloc(s->done, capacity * sizeof(*done));
     if (!done)
-        return err_set(err, ERR_NOMEM, "no memory for %zu stretches of speech", cap);
+        return err_set(err, ERR_NOMEM, "no memory for %zu stretches of speech", capacity);
     s->done = done;
-    s->cap = cap;
+    s->capacity = capacity;
     return 0;
 }
 
@@ -235,14 +235,14 @@ int speech_feed(struct speech *s, const float *prob, size_t n, struct err *err)
     for (size_t i = 0; i < n; i++) {
         struct mark here = {s->steps * SPEECH_STEP, s->sum};
         float p = prob[i] >= 0.0f ? fminf(prob[i], 1.0f) : 0.0f; /* a NaN is silence */
-        int rc = reserve(s, err);
+        int rc = reserve_spans(s, err);
 
         if (rc != 0)
             return rc;
         s->kept[s->steps % KEPT] = p;
         s->steps++;
         s->sum += (double)p;
-        step(s, p, here);
+        process_probability(s, p, here);
         finish_early(s, here.at);
     }
     return 0;
@@ -256,7 +256,7 @@ int speech_end(struct speech *s, int64_t samples, struct err *err)
 
     if (s->ended)
         return 0;
-    rc = reserve(s, err);
+    rc = reserve_spans(s, err);
     if (rc != 0)
         return rc;
     if (end.at > s->steps * SPEECH_STEP)
@@ -266,7 +266,7 @@ int speech_end(struct speech *s, int64_t samples, struct err *err)
         end.sum -= s->steps ? (double)s->kept[(s->steps - 1) % KEPT] : 0.0;
     }
     if (s->speaking && end.at - s->start.at > s->min_speech)
-        found(s, end);
+        record_stretch(s, end);
     if (s->held)
         finish_last(s, s->last.end + s->pad < end.at ? s->last.end + s->pad : end.at);
     fall_silent(s);

@@ -36,15 +36,17 @@ static int share_of(const struct counts *c, double share)
 }
 
 /* Half decibels above QUIETEST. */
-static int loud(const uint8_t (*level)[BANDS], size_t f, int band)
+static int measure_band_loudness(const uint8_t (*level)[BANDS], size_t f, int band)
 {
     return level[f][band] < QUIETEST ? QUIETEST - level[f][band] : 0;
 }
 
 /* What lasts: the least of three frames. */
-static int lasting(const uint8_t (*level)[BANDS], size_t f, int band)
+static int find_lasting_loudness(const uint8_t (*level)[BANDS], size_t f, int band)
 {
-    const int a = loud(level, f - 1, band), b = loud(level, f, band), c = loud(level, f + 1, band);
+    const int a = measure_band_loudness(level, f - 1, band),
+              b = measure_band_loudness(level, f, band),
+              c = measure_band_loudness(level, f + 1, band);
     const int ab = a < b ? a : b;
 
     return ab < c ? ab : c;
@@ -55,7 +57,7 @@ static int floor_of(const uint8_t (*level)[BANDS], size_t n, int band)
     struct counts c = {.all = (uint32_t)n - 2};
 
     for (size_t f = 1; f + 1 < n; f++)
-        c.of[lasting(level, f, band)]++;
+        c.of[find_lasting_loudness(level, f, band)]++;
     return share_of(&c, FLOOR_SHARE);
 }
 
@@ -72,8 +74,8 @@ static uint32_t risen_frames(const uint8_t (*level)[BANDS], size_t n, const int 
         bool any = false;
 
         for (int b = 0; b < BANDS; b++)
-            any |= lasting(level, f, b) > floors[b] + rises[b] &&
-                   lasting(level, f, b) > loudest - MASKED;
+            any |= find_lasting_loudness(level, f, b) > floors[b] + rises[b] &&
+                   find_lasting_loudness(level, f, b) > loudest - MASKED;
         risen += any;
     }
     return risen;
@@ -81,12 +83,13 @@ static uint32_t risen_frames(const uint8_t (*level)[BANDS], size_t n, const int 
 
 /* How much the difference of two bands changes while both stand out: half decibels between its 10th
  * and 90th percentile. -1: they hardly ever do. */
-static int changes(const uint8_t (*level)[BANDS], size_t n, const int *floors, int a, int b)
+static int measure_band_change(const uint8_t (*level)[BANDS], size_t n, const int *floors, int a,
+                               int b)
 {
     struct counts c = {.all = 0};
 
     for (size_t f = 0; f < n; f++) {
-        const int x = loud(level, f, a), y = loud(level, f, b);
+        const int x = measure_band_loudness(level, f, a), y = measure_band_loudness(level, f, b);
 
         if (x > floors[a] + STANDS_OUT && y > floors[b] + STANDS_OUT) {
             c.of[x - y + BANDS_SILENT]++;
@@ -97,7 +100,7 @@ static int changes(const uint8_t (*level)[BANDS], size_t n, const int *floors, i
 }
 
 /* In crackle a frame says nothing of the next one. */
-static bool lasts(const uint8_t (*level)[BANDS], size_t n)
+static bool has_lasting_levels(const uint8_t (*level)[BANDS], size_t n)
 {
     const double least = fmin(LASTS_MOST, LASTS * sqrt(STEADY_BLOCK / (double)n));
     bool ret = false;
@@ -106,13 +109,13 @@ static bool lasts(const uint8_t (*level)[BANDS], size_t n)
         double mean = 0, all = 0, next = 0;
 
         for (size_t f = 0; f < n; f++)
-            mean += loud(level, f, b) / (double)n;
+            mean += measure_band_loudness(level, f, b) / (double)n;
         for (size_t f = 0; f < n; f++) {
-            const double x = loud(level, f, b) - mean;
+            const double x = measure_band_loudness(level, f, b) - mean;
 
             all += x * x;
             if (f + 1 < n)
-                next += x * (loud(level, f + 1, b) - mean);
+                next += x * (measure_band_loudness(level, f + 1, b) - mean);
         }
         ret |= next > least * all;
     }
@@ -131,13 +134,13 @@ enum steady steady_judge(const uint8_t (*level)[BANDS], size_t n)
     risen = risen_frames(level, n, floors);
     for (int a = 0; a < BANDS; a++)
         for (int b = 0; b < a; b++) {
-            const int by = changes(level, n, floors, a, b);
+            const int by = measure_band_change(level, n, floors, a, b);
 
             pairs += by >= 0;
             many += by >= MANY_SPECTRA;
             most = by > most ? by : most;
         }
-    if (risen < RISEN_FRAMES || (pairs > 0 && most < ONE_SPECTRUM) || !lasts(level, n))
+    if (risen < RISEN_FRAMES || (pairs > 0 && most < ONE_SPECTRUM) || !has_lasting_levels(level, n))
         return STEADY_NOISE;
     return risen >= SPEECH_FRAMES && many >= SPEECH_PAIRS ? STEADY_SPEECH : STEADY_UNCLEAR;
 }

@@ -27,7 +27,7 @@ static double bessel(double x)
 }
 
 /* The filter `at` samples from its middle. */
-static double filter(double at)
+static double evaluate_sinc_filter(double at)
 {
     double edge = at / SIDE;
 
@@ -44,7 +44,7 @@ int upsampler_new(struct upsampler **ret, struct err *err)
     if (!u)
         return err_set(err, ERR_NOMEM, "no memory for a resampler");
     for (int k = 0; k < 2 * SIDE; k++)
-        sum += tap[k] = filter(k - (SIDE - 1) - 1.0 / UPSAMPLE_BY);
+        sum += tap[k] = evaluate_sinc_filter(k - (SIDE - 1) - 1.0 / UPSAMPLE_BY);
     for (int k = 0; k < 2 * SIDE; k++)
         u->tap[k] = (float)(tap[k] / sum); /* a constant stays one */
     *ret = u;
@@ -54,15 +54,15 @@ int upsampler_new(struct upsampler **ret, struct err *err)
 void upsampler_free(struct upsampler *u) { free(u); }
 
 /* x[i] for i < n; 0 beyond it and before 0. */
-static float sample(const float *x, size_t n, ptrdiff_t i)
+static float sample_or_zero(const float *x, size_t n, ptrdiff_t i)
 {
     return i >= 0 && (size_t)i < n ? x[i] : 0.0f;
 }
 
 /* The samples between [from, from + count) and their next ones. near: [2 SIDE + BLOCK], zeros where
  * there is no sample. */
-static void between(const struct upsampler *u, const float *near, size_t count, float *third,
-                    float *two_thirds)
+static void interpolate_thirds(const struct upsampler *u, const float *near, size_t count,
+                               float *third, float *two_thirds)
 {
     for (size_t i = 0; i < count; i++)
         third[i] = two_thirds[i] = 0.0f;
@@ -84,8 +84,8 @@ void upsample(const struct upsampler *u, const float *pcm, size_t n, float *ret)
         size_t count = n - from < BLOCK ? n - from : BLOCK;
 
         for (size_t i = 0; i < 2 * SIDE + count; i++)
-            near[i] = sample(pcm, n, (ptrdiff_t)(from + i) - (SIDE - 1));
-        between(u, near, count, third, two_thirds);
+            near[i] = sample_or_zero(pcm, n, (ptrdiff_t)(from + i) - (SIDE - 1));
+        interpolate_thirds(u, near, count, third, two_thirds);
         for (size_t i = 0; i < count; i++) {
             ret[3 * (from + i)] = pcm[from + i];
             ret[3 * (from + i) + 1] = third[i];

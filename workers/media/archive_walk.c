@@ -74,8 +74,8 @@ static int take_name(struct level *l, const char *name, struct err *err)
 }
 
 /* Reports `entry`, the current one, with `why` (code 0: nothing wrong). */
-static int report(struct level *l, struct decoder_entry *entry, const struct err *why,
-                  struct err *err)
+static int report_archive_entry(struct level *l, struct decoder_entry *entry, const struct err *why,
+                                struct err *err)
 {
     struct err too_long;
     int rc;
@@ -154,7 +154,7 @@ static int hand_on(struct level *l, const struct archive_item *item, struct err 
     if (item->is_encrypted || item->size < 0 || l->name.len >= WIRE_MEMBER_MAX)
         return leave_out(l);
     entry.size_bytes = (uint64_t)item->size;
-    rc = report(l, &entry, NULL, err);
+    rc = report_archive_entry(l, &entry, NULL, err);
     if (rc <= 0)
         return rc;
     rc = read_head(l, &why);
@@ -177,7 +177,7 @@ static int walk_recording(struct level *l, const struct archive_item *item, stru
     entry.head_len = l->head_len < sizeof(entry.head) ? l->head_len : sizeof(entry.head);
     memcpy(entry.head, l->head, entry.head_len);
     if (rc == 0 && l->name.len < WIRE_MEMBER_MAX) {
-        rc = report(l, &entry, NULL, err);
+        rc = report_archive_entry(l, &entry, NULL, err);
         if (rc != 0)
             return rc;
         rc = give_bytes(l, item->size, &why);
@@ -188,7 +188,7 @@ static int walk_recording(struct level *l, const struct archive_item *item, stru
         *err = why;
         return rc;
     }
-    return report(l, &entry, rc != 0 ? &why : NULL, err);
+    return report_archive_entry(l, &entry, rc != 0 ? &why : NULL, err);
 }
 
 /* The archive inside as a stream: from memory when it is small (*data is then to be freed behind
@@ -261,7 +261,7 @@ static int walk_inner(struct level *l, const struct archive_item *item, bool by_
     if (rc != 0 && l->walk->task->offers)
         rc = leave_out(l);
     else
-        rc = rc != 0 && by_name ? report(l, &entry, &why, err) : 0;
+        rc = rc != 0 && by_name ? report_archive_entry(l, &entry, &why, err) : 0;
 out:
     stream_close(inner);
     free(data);
@@ -280,7 +280,8 @@ static int walk_undecodable(struct level *l, const struct archive_item *item, co
     err_set(&why, ERR_INPUT, "%s", sentence);
     entry.head_len = l->head_len < sizeof(entry.head) ? l->head_len : sizeof(entry.head);
     memcpy(entry.head, l->head, entry.head_len);
-    return take_name(l, item->name, err) != 0 ? err->code : report(l, &entry, &why, err);
+    return take_name(l, item->name, err) != 0 ? err->code
+                                              : report_archive_entry(l, &entry, &why, err);
 }
 
 static int walk_item(struct level *l, const struct archive_item *item, struct err *err)

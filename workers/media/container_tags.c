@@ -30,7 +30,7 @@ static void drop_controls(char *text, bool keep_lines)
     }
 }
 
-static void trim(char *text)
+static void trim_blanks(char *text)
 {
     size_t from = strspn(text, " \t\n"), n = strlen(text);
 
@@ -41,7 +41,7 @@ static void trim(char *text)
 }
 
 /* A newly allocated copy as tags.h promises; NULL when out of memory. */
-static char *clean(const char *raw, size_t most, bool keep_lines)
+static char *clean_tag_text(const char *raw, size_t most, bool keep_lines)
 {
     /* More than the bound by a character, so that one that is cut here lies behind the cut below.*/
     char *text = utf8_repair(raw, strnlen(raw, most + 4)), *cut = text ? malloc(most + 1) : NULL;
@@ -49,7 +49,7 @@ static char *clean(const char *raw, size_t most, bool keep_lines)
     if (cut) {
         utf8_copy(cut, most + 1, text);
         drop_controls(cut, keep_lines);
-        trim(cut);
+        trim_blanks(cut);
     }
     free(text);
     return cut;
@@ -59,25 +59,25 @@ static char *clean(const char *raw, size_t most, bool keep_lines)
 
 static bool has_room(struct tag_list *l)
 {
-    uint32_t cap = l->cap ? l->cap * 2 : 16;
+    uint32_t capacity = l->capacity ? l->capacity * 2 : 16;
     struct result_tag *list;
 
     if (l->failed || l->count == RESULT_TAGS_MAX)
         return false;
-    if (l->count < l->cap)
+    if (l->count < l->capacity)
         return true;
-    list = realloc(l->list, cap * sizeof(*list));
+    list = realloc(l->list, capacity * sizeof(*list));
     if (!list) {
         l->failed = true;
         return false;
     }
     l->list = list;
-    l->cap = cap;
+    l->capacity = capacity;
     return true;
 }
 
 /* Takes key and value over. */
-static void add(struct tag_list *l, const struct result_tag *tag)
+static void add_media_tag(struct tag_list *l, const struct result_tag *tag)
 {
     size_t n = tag->key && tag->value ? strlen(tag->key) + strlen(tag->value) : 0;
 
@@ -98,31 +98,31 @@ void tag_list_put(struct tag_list *l, const char *source, const char *key, const
 
     if (l->failed || l->count == RESULT_TAGS_MAX || !value[strspn(value, " \t\r\n")])
         return;
-    tag.key = clean(key, RESULT_TAG_KEY_MAX, false);
-    tag.value = clean(value, RESULT_TAG_VALUE_MAX, true);
+    tag.key = clean_tag_text(key, RESULT_TAG_KEY_MAX, false);
+    tag.value = clean_tag_text(value, RESULT_TAG_VALUE_MAX, true);
     if (tag.value && !tag.value[0]) { /* of control characters */
         free((void *)(uintptr_t)tag.key);
         free((void *)(uintptr_t)tag.value);
         return;
     }
-    add(l, &tag);
+    add_media_tag(l, &tag);
 }
 
-static int64_t bounded(int64_t ms, int64_t least)
+static int64_t clamp_tag_time(int64_t ms, int64_t least)
 {
     return ms < least ? least : ms > RESULT_TAG_MS_MAX ? RESULT_TAG_MS_MAX : ms;
 }
 
 void tag_list_chapter(struct tag_list *l, int64_t start_ms, int64_t end_ms, const char *title)
 {
-    struct result_tag tag = {.source = "chapter", .start_ms = bounded(start_ms, 0)};
+    struct result_tag tag = {.source = "chapter", .start_ms = clamp_tag_time(start_ms, 0)};
 
     if (l->failed || l->count == RESULT_TAGS_MAX)
         return;
-    tag.end_ms = bounded(end_ms, tag.start_ms);
+    tag.end_ms = clamp_tag_time(end_ms, tag.start_ms);
     tag.key = strdup("title");
-    tag.value = clean(title ? title : "", RESULT_TAG_VALUE_MAX, false);
-    add(l, &tag);
+    tag.value = clean_tag_text(title ? title : "", RESULT_TAG_VALUE_MAX, false);
+    add_media_tag(l, &tag);
 }
 
 void tag_list_free(struct tag_list *l)

@@ -18,7 +18,7 @@
 
 struct tag_list {
     struct result_tag *list; /* owned, with its keys and values; sources are literals */
-    uint32_t count, cap;
+    uint32_t count, capacity;
     size_t bytes; /* of keys and values */
     bool failed;  /* memory ran out */
 };

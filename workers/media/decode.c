@@ -50,7 +50,7 @@ static double audio_share(const struct decode *d)
     return passed > 0 ? (double)d->packet_bytes / (double)passed : 1.0;
 }
 
-static int judge(struct decode *d, struct err *err)
+static int judge_probation(struct decode *d, struct err *err)
 {
     double good = d->packets > 0 ? 1.0 - (double)d->bad / (double)d->packets : 0;
 
@@ -125,7 +125,7 @@ static int say_info(struct decode *d, struct decoder_info *info, struct err *err
     return d->task->info(d->task->arg, info, err);
 }
 
-static int describe(struct decode *d, struct err *err)
+static int report_media_info(struct decode *d, struct err *err)
 {
     struct tag_list tags = {0};
     struct decoder_info info;
@@ -153,10 +153,10 @@ static int hand_on(struct decode *d, struct err *err)
 {
     int64_t at = d->samples - (int64_t)d->held_count;
     size_t skip = 0;
-    int rc = d->probation ? judge(d, err) : 0;
+    int rc = d->probation ? judge_probation(d, err) : 0;
 
     if (rc == 0 && !d->streams)
-        rc = describe(d, err);
+        rc = report_media_info(d, err);
 
     if (at < d->task->skip_samples) {
         int64_t below = d->task->skip_samples - at;
@@ -181,8 +181,8 @@ static int on_samples(void *arg, const int16_t *pcm, size_t n, struct err *err)
     if (d->samples + (int64_t)n > MAX_SAMPLES)
         return err_set(err, ERR_LIMIT, "longer than 1000 hours");
     while (n > 0 && rc == 0) {
-        size_t room = most - d->held_count;
-        size_t take = n < room ? n : room;
+        size_t capacity = most - d->held_count;
+        size_t take = n < capacity ? n : capacity;
 
         memcpy(d->held + d->held_count * d->stride, pcm, take * d->stride * sizeof(*pcm));
         d->held_count += take;
@@ -440,7 +440,7 @@ static int take_held(struct decode *d, struct err *err)
 }
 
 /* Reads and decodes to the end of the tracks. */
-static int run(struct decode *d, struct err *err)
+static int decode_tracks(struct decode *d, struct err *err)
 {
     uint64_t complaints = d->media.complaints;
     uint32_t ear;
@@ -459,7 +459,7 @@ static int run(struct decode *d, struct err *err)
         complaints = d->media.complaints;
         av_packet_unref(d->packet);
         if (rc == 0 && d->probation && d->packets >= PROBATION_PACKETS)
-            rc = judge(d, err);
+            rc = judge_probation(d, err);
     }
     rc = rc ? rc : next;
     while (rc == 0 && relay_at_end(&d->relay))
@@ -467,13 +467,13 @@ static int run(struct decode *d, struct err *err)
     if (rc == 0)
         rc = end_ears(d, err);
     if (rc == 0 && d->probation)
-        rc = judge(d, err);
+        rc = judge_probation(d, err);
     return rc;
 }
 
 /* --- the end --- */
 
-static void say(struct decode_remarks *r, const char *what, const char *why)
+static void set_damage_note(struct decode_remarks *r, const char *what, const char *why)
 {
     snprintf(r->damage, sizeof(r->damage), "%s%s%s%s", what, why && *why ? " (" : "",
              why && *why ? why : "", why && *why ? ")" : "");
@@ -513,7 +513,7 @@ static void say_jumps(const struct decode *d, struct decode_remarks *remarks)
 }
 
 /* What was wrong with audio that came out all the same, or that there is none. */
-static int conclude(struct decode *d, struct decode_remarks *remarks, struct err *err)
+static int report_decode_damage(struct decode *d, struct decode_remarks *remarks, struct err *err)
 {
     struct media *m = &d->media;
     double stated = media_stated_seconds(m);
@@ -557,18 +557,18 @@ static int conclude(struct decode *d, struct decode_remarks *remarks, struct err
     }
     if (d->samples > 0) {
         if (what[0])
-            say(remarks, what, why);
+            set_damage_note(remarks, what, why);
         say_jumps(d, remarks);
         if (!what[0] && !remarks->clock[0])
             remarks->length = media_pictures_end(m);
         return 0;
     }
     if (what[0]) {
-        say(remarks, what, why);
+        set_damage_note(remarks, what, why);
         err_set(err, ERR_INPUT, "no audio could be decoded: %.400s", remarks->damage);
         return err->code;
     }
-    say(remarks, "holds no audio: its track is 0 seconds long", NULL);
+    set_damage_note(remarks, "holds no audio: its track is 0 seconds long", NULL);
     return 0;
 }
 
@@ -595,7 +595,7 @@ static void account_ear(struct decode *d, uint32_t ear, uint64_t heard, struct d
 }
 
 /* Of each track and channel, what sound there is, and whether it was heard. */
-static void account(struct decode *d, struct decode_remarks *to)
+static void report_channels(struct decode *d, struct decode_remarks *to)
 {
     struct media_heard heard[HEARING_SOURCES_MAX];
 
@@ -653,7 +653,7 @@ int decode_stream(struct stream *in, const struct decode_task *task, int64_t *to
     rc = open_track(d, in, err);
     if (rc == 0 && d->media.ear_count == 0) { /* a film without sound: nothing is left to read */
         *total_samples = 0;
-        rc = describe(d, err);
+        rc = report_media_info(d, err);
         goto out;
     }
     if (rc != 0)
@@ -666,15 +666,15 @@ int decode_stream(struct stream *in, const struct decode_task *task, int64_t *to
     if (rc != 0)
         goto out;
     d->probation = d->media.score <= MEDIA_DOUBTFUL_SCORE;
-    rc = run(d, err);
+    rc = decode_tracks(d, err);
     if (rc == 0)
-        rc = conclude(d, remarks, err);
+        rc = report_decode_damage(d, remarks, err);
     if (rc == 0)
         rc = hand_on(d, err); /* and describes a recording without any sample */
     if (rc == 0 && (d->media.followed || d->streams != d->media.fmt->nb_streams))
-        rc = describe(d, err);
+        rc = report_media_info(d, err);
     if (rc == 0)
-        account(d, remarks);
+        report_channels(d, remarks);
     if (rc == 0)
         *total_samples = d->samples;
 out:

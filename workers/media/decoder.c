@@ -203,7 +203,8 @@ static int fork_decoder(struct decoder *d, const int files[], size_t count)
     return failed;
 }
 
-static int launch(struct decoder *d, int file, const struct wire_request *request, struct err *err)
+static int launch_decoder_process(struct decoder *d, int file, const struct wire_request *request,
+                                  struct err *err)
 {
     int sock[2] = {-1, -1}, errors[2] = {-1, -1};
     int rc = make_socket(request, sock, err);
@@ -253,8 +254,9 @@ static struct decoder_limits with_defaults(int file, const struct decoder_limits
     return l;
 }
 
-static int start(int file, struct wire_request *request, const struct decoder_limits *limits,
-                 struct decoder **ret, struct err *err)
+static int create_decoder(int file, struct wire_request *request,
+                          const struct decoder_limits *limits, struct decoder **ret,
+                          struct err *err)
 {
     struct decoder *d = calloc(1, sizeof(*d));
     int rc;
@@ -266,10 +268,10 @@ static int start(int file, struct wire_request *request, const struct decoder_li
     d->skip_samples = request->skip_samples;
     d->task = request->task;
     d->limits = with_defaults(file, limits);
-    d->listed.room = d->limits.max_unpacked_bytes;
+    d->listed.capacity = d->limits.max_unpacked_bytes;
     request->limits = d->limits;
     request->parent_pid = (uint32_t)getpid();
-    rc = launch(d, file, request, err);
+    rc = launch_decoder_process(d, file, request, err);
     if (rc != 0) {
         decoder_close(d);
         return rc;
@@ -300,7 +302,7 @@ int decoder_start(int file, const struct decoder_work *work, const struct decode
     }
     if (work->fingerprint)
         memcpy(request.fingerprint, work->fingerprint, sizeof(request.fingerprint));
-    return start(file, &request, limits, ret, err);
+    return create_decoder(file, &request, limits, ret, err);
 }
 
 int decoder_start_list(int file, const struct decoder_limits *limits, struct decoder **ret,
@@ -308,7 +310,7 @@ int decoder_start_list(int file, const struct decoder_limits *limits, struct dec
 {
     struct wire_request request = {.task = WIRE_TASK_LIST, .member = ""};
 
-    return start(file, &request, limits, ret, err);
+    return create_decoder(file, &request, limits, ret, err);
 }
 
 int decoder_start_unpack(int file, const struct decoder_limits *limits, struct decoder **ret,
@@ -316,7 +318,7 @@ int decoder_start_unpack(int file, const struct decoder_limits *limits, struct d
 {
     struct wire_request request = {.task = WIRE_TASK_UNPACK, .member = ""};
 
-    return start(file, &request, limits, ret, err);
+    return create_decoder(file, &request, limits, ret, err);
 }
 
 /* --- its end --- */
@@ -344,7 +346,7 @@ static void leave_behind(pid_t pid)
 
 /* Its wait status; a process that has ended already does not mind being killed. Who waits in the
  * kernel for a disk or a share that does not answer cannot be killed, and is not waited for. */
-static int reap(struct decoder *d)
+static int reap_decoder(struct decoder *d)
 {
     int status = d->pid > 0 ? spawn_end(d->pid, KILLED_MS) : 0;
 
@@ -386,7 +388,7 @@ static int reap_patiently(struct decoder *d)
 
     for (int i = 0; i < 400 && !spawn_ended(d->pid); i++)
         nanosleep(&step, NULL);
-    return reap(d);
+    return reap_decoder(d);
 }
 
 /* The beginning of what it wrote to standard error, for the log: a crash often explains itself. */
@@ -452,7 +454,7 @@ void decoder_close(struct decoder *d)
 {
     if (!d)
         return;
-    reap(d);
+    reap_decoder(d);
     close_fd(d->sock);
     close_fd(d->errors);
     frame_reader_free(&d->in);
@@ -463,7 +465,7 @@ void decoder_close(struct decoder *d)
 
 /* --- reading --- */
 
-static int nonsense(struct err *err, const char *what)
+static int report_decoder_nonsense(struct err *err, const char *what)
 {
     char why[sizeof(err->msg)];
 
@@ -487,12 +489,12 @@ static int next_frame(struct decoder *d, struct frame *ret, struct err *err)
     case 0:
         if (d->waited_ms <= d->limits.wait_ms)
             return 0;
-        reap(d);
+        reap_decoder(d);
         return err_set(err, ERR_TIMEOUT, "the decoder kept us waiting for %llu s in all",
                        (unsigned long long)d->waited_ms / 1000);
     case ERR_TIMEOUT:
         stalled = waits_for_disk(d->pid);
-        reap(d);
+        reap_decoder(d);
         log_stderr(d);
         if (stalled || d->stuck)
             return err_set(err, ERR_STALLED,
@@ -504,8 +506,8 @@ static int next_frame(struct decoder *d, struct frame *ret, struct err *err)
     case ERR_NOMEM:
         return rc;
     case ERR_PROTOCOL:
-        reap(d);
-        return nonsense(err, err->msg);
+        reap_decoder(d);
+        return report_decoder_nonsense(err, err->msg);
     default: /* closed between frames or within one */
         return explain_death(d, err);
     }
@@ -574,8 +576,8 @@ static int take_entry(struct decoder *d, const struct frame *f, struct decoder_e
 }
 
 /* 0: *ret is an event; ERR_EMPTY: nothing to tell; ERR_PROTOCOL: it must not say this (here). */
-static int take(struct decoder *d, const struct frame *f, struct decoder_event *ret,
-                struct err *err)
+static int handle_decoder_frame(struct decoder *d, const struct frame *f, struct decoder_event *ret,
+                                struct err *err)
 {
     struct err said;
     uint32_t stride;
@@ -644,8 +646,8 @@ int decoder_answer(struct decoder *d, bool wanted, struct err *err)
     int rc;
 
     if (!takes_answers(d)) {
-        reap(d);
-        return nonsense(err, "it takes no answers");
+        reap_decoder(d);
+        return report_decoder_nonsense(err, "it takes no answers");
     }
     wire_put_answer(&payload, &answer);
     rc = payload.failed ? err_set(err, ERR_NOMEM, "out of memory")
@@ -677,10 +679,10 @@ int decoder_next(struct decoder *d, struct decoder_event *ret, struct err *err)
         if (rc == 0 && d->pulse && frame.type != WIRE_PCM)
             d->pulse(d->pulse_arg);
         if (rc == 0)
-            rc = take(d, &frame, &event, err);
+            rc = handle_decoder_frame(d, &frame, &event, err);
         if (rc == ERR_PROTOCOL) {
-            reap(d);
-            rc = nonsense(err, err->msg);
+            reap_decoder(d);
+            rc = report_decoder_nonsense(err, err->msg);
         }
     }
     if (rc != 0) {
@@ -703,7 +705,7 @@ int sandbox_check(struct sandbox_report *ret, struct err *err)
 
     if (file < 0)
         return err_sys(err, errno, "open /dev/null");
-    rc = start(file, &request, NULL, &d, err);
+    rc = create_decoder(file, &request, NULL, &d, err);
     close(file);
     if (rc != 0 || !d)
         return rc;

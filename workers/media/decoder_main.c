@@ -214,7 +214,7 @@ static int is_expected(struct session *s, struct stream *in, struct err *err)
 
 /* The order in which members of one name are looked at: the one that was asked for, then the others
  * from the first on. */
-static unsigned candidate(unsigned wanted, unsigned tried)
+static unsigned choose_nth_member(unsigned wanted, unsigned tried)
 {
     return tried == 0 ? wanted : tried <= wanted ? tried - 1 : tried;
 }
@@ -228,7 +228,7 @@ static int open_expected(struct session *s, struct stream **ret, struct err *err
     struct err unreadable = {0};
 
     for (unsigned tried = 0;; tried++) {
-        unsigned nth = candidate(wanted, tried);
+        unsigned nth = choose_nth_member(wanted, tried);
         struct stream *in;
         int rc = open_input(s, nth, &in, err);
 
@@ -365,7 +365,7 @@ static int get_request(struct session *s, struct err *err)
     return rc;
 }
 
-static int run(struct session *s, struct sandbox_report *report, struct err *err)
+static int run_decoder_task(struct session *s, struct sandbox_report *report, struct err *err)
 {
     const struct decoder_limits *limits = &s->request.limits;
 
@@ -403,7 +403,7 @@ static int decode_once(void)
                            &report, &err);
     }
     if (rc == 0)
-        rc = run(&s, &report, &err);
+        rc = run_decoder_task(&s, &report, &err);
     if (rc != 0) {
         wire_put_error(&s.out, &err);
         (void)send_out(&s, WIRE_ERROR, &ignored);

@@ -18,7 +18,7 @@ struct scan {
 
 /* The character of an entity between & and ;, 0 for one that is not known. Beyond ASCII a number
  * gives a question mark: texts in UTF-8 need none. */
-static char entity(const char *name, size_t n)
+static char decode_entity(const char *name, size_t n)
 {
     static const struct {
         const char *name;
@@ -35,14 +35,14 @@ static char entity(const char *name, size_t n)
     return code > 0 && code < 128 ? (char)code : '?';
 }
 
-static void decode(struct scan *s, const char *from, const char *to)
+static void decode_text_value(struct scan *s, const char *from, const char *to)
 {
     size_t n = 0;
 
     while (from < to && n < IXML_VALUE_MAX) {
         size_t near = to - from < 9 ? (size_t)(to - from) : 9;
         const char *end = *from == '&' ? memchr(from, ';', near) : NULL;
-        char c = end ? entity(from + 1, (size_t)(end - from) - 1) : 0;
+        char c = end ? decode_entity(from + 1, (size_t)(end - from) - 1) : 0;
 
         s->value[n++] = c ? c : *from;
         from = c ? end + 1 : from + 1;
@@ -75,15 +75,15 @@ static bool close_element(struct scan *s, const char *name, size_t n)
     return fits;
 }
 
-static void pop(struct scan *s)
+static void pop_element(struct scan *s)
 {
     s->path[s->ends[--s->depth]] = '\0';
     s->leaf = false;
 }
 
 /* What stands between < and >; false: the end. */
-static bool take(struct scan *s, const char *tag, size_t n,
-                 void (*fn)(void *arg, const char *key, const char *value), void *arg)
+static bool consume_tag(struct scan *s, const char *tag, size_t n,
+                        void (*fn)(void *arg, const char *key, const char *value), void *arg)
 {
     bool closes = n > 0 && tag[0] == '/', empty = n > 1 && tag[n - 1] == '/';
     const char *name = tag + closes;
@@ -96,11 +96,11 @@ static bool take(struct scan *s, const char *tag, size_t n,
     if (closes && !close_element(s, name, len))
         return false;
     if (closes && s->leaf && s->depth > 1) {
-        decode(s, s->content, tag - 1);
+        decode_text_value(s, s->content, tag - 1);
         fn(arg, s->path, s->value);
     }
     if (closes || empty)
-        pop(s);
+        pop_element(s);
     else
         s->leaf = true;
     s->content = tag + n + 1;
@@ -121,7 +121,7 @@ void ixml_scan(const char *text, void (*fn)(void *arg, const char *key, const ch
             return;
         if (comment)
             s.leaf = false;
-        else if (!take(&s, p + 1, (size_t)(end - p) - 1, fn, arg))
+        else if (!consume_tag(&s, p + 1, (size_t)(end - p) - 1, fn, arg))
             return;
         p = end + 1;
     }

@@ -18,13 +18,13 @@ int listed_member_take(struct listed_member *l, const void *data, size_t n, uint
     struct fingerprint *sampled = l->sampled;
     int rc;
 
-    if (n > l->left || n > l->room || (n == 0 && l->left > 0))
+    if (n > l->left || n > l->capacity || (n == 0 && l->left > 0))
         return err_set(err, ERR_PROTOCOL, "bytes out of place");
     if (n > 0) {
         fingerprint_feed(sampled, data, n);
         hash_put(l->whole, data, n);
         l->left -= n;
-        l->room -= n;
+        l->capacity -= n;
         return err_set(err, ERR_EMPTY, "more of them follow");
     }
     l->sampled = NULL;

@@ -14,8 +14,8 @@
 struct listed_member {
     struct fingerprint *sampled; /* NULL: none is */
     struct hash *whole;
-    uint64_t left; /* bytes of it that have not come */
-    uint64_t room; /* bytes of all members that may still come; to be set */
+    uint64_t left;     /* bytes of it that have not come */
+    uint64_t capacity; /* bytes of all members that may still come; to be set */
 };
 
 static inline bool listed_member_is_on(const struct listed_member *l) { return l->sampled != NULL; }

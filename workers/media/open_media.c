@@ -105,7 +105,7 @@ static int refuse_open(AVFormatContext *s, AVIOContext **pb, const char *url, in
 
 /* --- opening --- */
 
-static int failed(struct media *m, int av, const char *what, struct err *err)
+static int report_open_failure(struct media *m, int av, const char *what, struct err *err)
 {
     char text[AV_ERROR_MAX_STRING_SIZE] = "";
 
@@ -200,7 +200,7 @@ static int put_head(struct media *m, struct err *err)
 
 /* Which container, by its bytes alone: a name could lie. But where the bytes have no header, the
  * name is all that there is. */
-static int probe(struct media *m, const AVInputFormat **ret, struct err *err)
+static int probe_container(struct media *m, const AVInputFormat **ret, struct err *err)
 {
     int score;
 
@@ -267,13 +267,13 @@ static int open_container(struct media *m, const AVInputFormat *format, struct e
     av = avformat_open_input(&m->fmt, NULL, format, &options); /* frees fmt when it fails */
     av_dict_free(&options);
     if (av < 0 && strstr(m->note, "moov atom not found")) {
-        return m->in_err.code != 0 ? failed(m, av, "", err)
+        return m->in_err.code != 0 ? report_open_failure(m, av, "", err)
                                    : err_set(err, ERR_INPUT,
                                              "truncated: the index (moov) is missing, the copy or "
                                              "the recording was cut short");
     }
     if (av < 0)
-        return failed(m, av, "not a readable recording", err);
+        return report_open_failure(m, av, "not a readable recording", err);
     /* A look at what lies behind the sound found the archive cut short: who decodes the sound will
      * come by there. */
     if (m->in->sequential && m->in_err.code == ERR_INPUT) {
@@ -284,8 +284,8 @@ static int open_container(struct media *m, const AVInputFormat *format, struct e
 }
 
 /* Such a tag, where it is the demuxer's word: in other containers it is anybody's. */
-static bool says(const AVFormatContext *fmt, const char *container, const AVDictionary *tags,
-                 const char *name)
+static bool has_demuxer_tag(const AVFormatContext *fmt, const char *container,
+                            const AVDictionary *tags, const char *name)
 {
     return strncmp(fmt->iformat->name, container, strlen(container)) == 0 &&
            av_dict_get(tags, name, NULL, 0);
@@ -297,9 +297,9 @@ static bool is_encrypted(const AVFormatContext *fmt, const AVStream *track)
     const uint32_t tag = track->codecpar->codec_tag;
 
     return tag == MKTAG('d', 'r', 'm', 's') || tag == MKTAG('a', 'a', 'v', 'd') || /* Audible */
-           says(fmt, "matroska", track->metadata, "enc_key_id") ||
-           says(fmt, "asf", fmt->metadata, "ASF_Protection_Type") ||
-           says(fmt, "asf", fmt->metadata, "encryption"); /* ASF's other way */
+           has_demuxer_tag(fmt, "matroska", track->metadata, "enc_key_id") ||
+           has_demuxer_tag(fmt, "asf", fmt->metadata, "ASF_Protection_Type") ||
+           has_demuxer_tag(fmt, "asf", fmt->metadata, "encryption"); /* ASF's other way */
 }
 
 static bool is_audio(const struct media *m, unsigned i)
@@ -351,7 +351,7 @@ static int open_decoder(struct media *m, struct media_ear *e, const AVCodec *cod
         e->dec->thread_count = 1; /* the sandbox has no threads; decoders run side by side */
         av = avcodec_open2(e->dec, codec, NULL);
     }
-    return av < 0 ? failed(m, av, "its audio track cannot be decoded", err) : 0;
+    return av < 0 ? report_open_failure(m, av, "its audio track cannot be decoded", err) : 0;
 }
 
 static int open_stream(struct media *m, int stream, const AVCodec *codec, struct media_ear *e,
@@ -532,7 +532,7 @@ static int choose_tracks(struct media *m, struct err *err)
     av = avformat_find_stream_info(m->fmt, NULL);
     media_finds_out(NULL);
     if (av < 0 || (m->in_err.code != 0 && m->in_err.code != ERR_INPUT))
-        return failed(m, av, "not a readable recording", err);
+        return report_open_failure(m, av, "not a readable recording", err);
     m->follows = m->may_follow && strncmp(m->fmt->iformat->name, "mpeg", 4) == 0;
     rc = m->hearing.tracks ? open_several(m, err) : open_best(m, err);
     for (unsigned i = 0; i < m->fmt->nb_streams; i++)
@@ -563,7 +563,7 @@ static int open_once(struct media *m, struct stream *in, const struct hearing *h
     if (rc == 0)
         rc = make_io(m, err);
     if (rc == 0)
-        rc = probe(m, &format, err);
+        rc = probe_container(m, &format, err);
     if (rc == 0)
         rc = open_container(m, format, err);
     if (rc == 0 && m->fmt)
@@ -637,11 +637,11 @@ void media_progress(struct media *m)
 
 /* --- what was found --- */
 
-static void copy_text(char *to, size_t cap, const char *from)
+static void copy_text(char *to, size_t capacity, const char *from)
 {
     char *text = from ? utf8_repair(from, strlen(from)) : NULL;
 
-    utf8_copy(to, cap, text ? text : "");
+    utf8_copy(to, capacity, text ? text : "");
     free(text);
 }
 

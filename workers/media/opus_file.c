@@ -35,7 +35,8 @@ void opus_file_free(struct opus_file *o)
     free(o);
 }
 
-static int failed(const struct opus_file *o, int code, const char *doing, struct err *err)
+static int report_opus_failure(const struct opus_file *o, int code, const char *doing,
+                               struct err *err)
 {
     char why[AV_ERROR_MAX_STRING_SIZE] = "";
 
@@ -81,7 +82,7 @@ static int open_encoder(struct opus_file *o, struct err *err)
     o->enc->compression_level = 5; /* of 10, which takes 3.7 times as long */
     o->enc->flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
     rc = avcodec_open2(o->enc, codec, NULL);
-    return rc < 0 ? failed(o, rc, "open the encoder libopus", err) : 0;
+    return rc < 0 ? report_opus_failure(o, rc, "open the encoder libopus", err) : 0;
 }
 
 static int open_container(struct opus_file *o, struct err *err)
@@ -95,14 +96,14 @@ static int open_container(struct opus_file *o, struct err *err)
         av_free(bytes);
     stream = rc >= 0 && o->io ? avformat_new_stream(o->fmt, NULL) : NULL;
     if (!stream)
-        return failed(o, AVERROR(ENOMEM), "begin an Ogg file", err);
+        return report_opus_failure(o, AVERROR(ENOMEM), "begin an Ogg file", err);
     o->fmt->pb = o->io;
     o->fmt->flags |= AVFMT_FLAG_BITEXACT; /* the same samples are the same file */
     stream->time_base = o->enc->time_base;
     rc = avcodec_parameters_from_context(stream->codecpar, o->enc);
     if (rc >= 0)
         rc = avformat_write_header(o->fmt, NULL);
-    return rc < 0 ? failed(o, rc, "begin an Ogg file", err) : 0;
+    return rc < 0 ? report_opus_failure(o, rc, "begin an Ogg file", err) : 0;
 }
 
 static int make_frame(struct opus_file *o, struct err *err)
@@ -142,7 +143,7 @@ int opus_file_new(opus_file_write write, void *arg, struct opus_file **ret, stru
 }
 
 /* frame NULL: there is no other. */
-static int encode(struct opus_file *o, const AVFrame *frame, struct err *err)
+static int encode_opus_frame(struct opus_file *o, const AVFrame *frame, struct err *err)
 {
     int rc = avcodec_send_frame(o->enc, frame);
 
@@ -156,7 +157,7 @@ static int encode(struct opus_file *o, const AVFrame *frame, struct err *err)
         rc = av_write_frame(o->fmt, o->packet);
         av_packet_unref(o->packet);
     }
-    return failed(o, rc, "encode Opus", err);
+    return report_opus_failure(o, rc, "encode Opus", err);
 }
 
 static int send_frame(struct opus_file *o, struct err *err)
@@ -165,7 +166,7 @@ static int send_frame(struct opus_file *o, struct err *err)
     o->frame->pts = o->next_sample;
     o->next_sample += o->filled;
     o->filled = 0;
-    return encode(o, o->frame, err);
+    return encode_opus_frame(o, o->frame, err);
 }
 
 int opus_file_put(struct opus_file *o, const int16_t *pcm, size_t n, struct err *err)
@@ -173,7 +174,8 @@ int opus_file_put(struct opus_file *o, const int16_t *pcm, size_t n, struct err 
     int rc = 0;
 
     while (rc == 0 && n > 0) {
-        size_t room = (size_t)(o->enc->frame_size - o->filled), take = n < room ? n : room;
+        size_t capacity = (size_t)(o->enc->frame_size - o->filled),
+               take = n < capacity ? n : capacity;
 
         if (o->filled == 0 && av_frame_make_writable(o->frame) < 0)
             return err_set(err, ERR_NOMEM, "out of memory");
@@ -192,8 +194,8 @@ int opus_file_end(struct opus_file *o, struct err *err)
     int rc = o->filled > 0 ? send_frame(o, err) : 0;
 
     if (rc == 0)
-        rc = encode(o, NULL, err);
+        rc = encode_opus_frame(o, NULL, err);
     if (rc == 0 && av_write_trailer(o->fmt) < 0)
-        rc = failed(o, AVERROR(EIO), "end an Ogg file", err);
+        rc = report_opus_failure(o, AVERROR(EIO), "end an Ogg file", err);
     return rc;
 }

@@ -36,7 +36,7 @@
  * instead when both limits are one, and that would look like somebody's hand. */
 #define LAST_SECONDS 5
 
-static int limit(int resource, const char *what, uint64_t value, struct err *err)
+static int set_resource_limit(int resource, const char *what, uint64_t value, struct err *err)
 {
     struct rlimit now, want;
 
@@ -71,12 +71,12 @@ static int set_limits(uint64_t memory_bytes, uint64_t cpu_seconds, struct sandbo
     for (size_t i = 0; rc == 0 && i < sizeof(limits) / sizeof(limits[0]); i++) {
         if (limits[i].resource == RLIMIT_NOFILE && SANITIZED)
             continue; /* their reports read /proc/self/maps; Landlock refuses files all the same */
-        rc = limit(limits[i].resource, limits[i].what, limits[i].value, err);
+        rc = set_resource_limit(limits[i].resource, limits[i].what, limits[i].value, err);
     }
     r->cpu_seconds = cpu_seconds;
     /* A sanitizer's shadow memory takes terabytes of addresses. */
     if (rc == 0 && !SANITIZED) {
-        rc = limit(RLIMIT_AS, "memory", memory_bytes, err);
+        rc = set_resource_limit(RLIMIT_AS, "memory", memory_bytes, err);
         r->memory_bytes = memory_bytes;
     }
     return rc;
@@ -325,14 +325,14 @@ static void drop_capabilities(void)
     (void)syscall(SYS_capset, &header, none); /* only root has any, and may be left with some */
 }
 
-static void why_not(int error, char *why, size_t cap)
+static void why_not(int error, char *why, size_t capacity)
 {
     if (error == ENOSYS || error == EINVAL)
-        snprintf(why, cap, "not in this kernel");
+        snprintf(why, capacity, "not in this kernel");
     else if (error == EOPNOTSUPP)
-        snprintf(why, cap, "switched off in this kernel");
+        snprintf(why, capacity, "switched off in this kernel");
     else
-        snprintf(why, cap, "refused by this system, error %d", error);
+        snprintf(why, capacity, "refused by this system, error %d", error);
 }
 
 int sandbox_enter(const struct sandbox_wish *wish, struct sandbox_report *ret, struct err *err)

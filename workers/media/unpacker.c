@@ -100,14 +100,14 @@ int unpacker_next(struct unpacker *u, struct unpacker_member *ret, struct err *e
 
 bool unpacker_saw_all(const struct unpacker *u) { return u->saw_all; }
 
-static int answer(struct unpacker *u, bool wanted, struct err *err)
+static int answer_decoder(struct unpacker *u, bool wanted, struct err *err)
 {
     free(u->name);
     u->name = NULL;
     return decoder_answer(u->decoder, wanted, err);
 }
 
-int unpacker_pass(struct unpacker *u, struct err *err) { return answer(u, false, err); }
+int unpacker_pass(struct unpacker *u, struct err *err) { return answer_decoder(u, false, err); }
 
 static bool write_all(int fd, const uint8_t *data, size_t n)
 {
@@ -126,7 +126,7 @@ static bool write_all(int fd, const uint8_t *data, size_t n)
 
 /* The member that was just asked for, into fd. *whole: all of it is there, and nobody can change
  * it. */
-static int receive(struct unpacker *u, int fd, bool *whole, struct err *err)
+static int receive_member(struct unpacker *u, int fd, bool *whole, struct err *err)
 {
     struct decoder_event ev;
     bool kept = true;
@@ -148,10 +148,10 @@ int unpacker_take(struct unpacker *u, int *ret, struct err *err)
 {
     int fd = memfd_create("member", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     bool whole = false;
-    int rc = answer(u, fd >= 0, err);
+    int rc = answer_decoder(u, fd >= 0, err);
 
     if (rc == 0 && fd >= 0)
-        rc = receive(u, fd, &whole, err);
+        rc = receive_member(u, fd, &whole, err);
     if (fd >= 0 && !(rc == 0 && whole)) {
         close(fd);
         fd = -1;

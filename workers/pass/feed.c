@@ -7,7 +7,7 @@
 
 #define SAMPLES_PER_MS 16
 
-static bool wanted(const struct lease *l, const struct track *t, uint32_t seq)
+static bool is_shard_wanted(const struct lease *l, const struct track *t, uint32_t seq)
 {
     size_t low = 0, high = t->msg->skip_count;
 
@@ -44,7 +44,7 @@ static bool anybody_wants(const struct pass *p, uint32_t seq)
     const struct track *t;
 
     for (uint32_t k = 0; (t = next_track(p, &k));)
-        if (wanted(p->l, t, seq))
+        if (is_shard_wanted(p->l, t, seq))
             return true;
     return false;
 }
@@ -60,12 +60,12 @@ static void finish_feeding(struct shard *s)
         s->track->trailing--;
     s->trailing = false;
     s->fed = true;
-    if (s->settled)
+    if (s->finished)
         shard_free(w, s);
     worker_changed(w);
 }
 
-static bool is_of_use(const struct shard *s) { return !s->dropped && !s->settled; }
+static bool is_of_use(const struct shard *s) { return !s->dropped && !s->finished; }
 
 /* The track's open shard, when somebody still wants it. */
 static struct shard *open_shard(const struct track *t)
@@ -168,7 +168,7 @@ static int add_shard(struct worker *w, struct lease *l, struct track *t, int64_t
     while (*tail)
         tail = &(*tail)->next;
     *tail = s;
-    l->unsettled++;
+    l->unfinished++;
     worker_changed(w);
     *ret = s;
     return 0;
@@ -177,17 +177,17 @@ static int add_shard(struct worker *w, struct lease *l, struct track *t, int64_t
 /* ---- other tracks than the first */
 
 /* An error with a track's shards: of another than the first it is its own affair. Lock held. */
-static int charge(const struct pass *p, struct track *t, int rc, const struct err *err)
+static int charge_track_error(const struct pass *p, struct track *t, int rc, const struct err *err)
 {
     if (rc == 0 || t->stage == 0)
         return rc;
-    if (wanted(p->l, t, p->l->feeding_seq))
+    if (is_shard_wanted(p->l, t, p->l->feeding_seq))
         report_failed(p->w, p->l, t, p->l->feeding_seq, err);
     track_drop(p->w, t);
     return 0;
 }
 
-static bool lags(const struct worker *w, const struct track *t)
+static bool is_track_lagging(const struct worker *w, const struct track *t)
 {
     uint64_t bytes = 0;
 
@@ -216,7 +216,7 @@ static void drop_laggards(const struct pass *p)
     for (uint32_t k = 0; (t = next_track(p, &k));) {
         const struct shard *s = open_shard(t);
 
-        if (s && !pcm_lane_starves(&s->pcm) && lags(p->w, t))
+        if (s && !pcm_lane_starves(&s->pcm) && is_track_lagging(p->w, t))
             fall_behind(p, t);
     }
 }
@@ -226,11 +226,11 @@ static void drop_laggards(const struct pass *p)
 /* A track's shard that begins now, if it is wanted. Lock held. */
 static int open_track(const struct pass *p, struct track *t, int64_t at, struct err *err)
 {
-    if (!wanted(p->l, t, p->l->feeding_seq))
+    if (!is_shard_wanted(p->l, t, p->l->feeding_seq))
         return 0;
     if (p->w->draining)
         p->l->given_up |= t->stage == 0; /* decoding goes on for those before it alone */
-    else if (lags(p->w, t))
+    else if (is_track_lagging(p->w, t))
         fall_behind(p, t);
     else
         return add_shard(p->w, p->l, t, at, &t->feeding, err);
@@ -252,7 +252,7 @@ static int on_open(void *arg, uint32_t seq, int64_t at, struct err *err)
         rc = feed_may_go_on(p, seq, err);
     }
     for (uint32_t k = 0; rc == 0 && (t = next_track(p, &k));)
-        rc = charge(p, t, open_track(p, t, at, err), err);
+        rc = charge_track_error(p, t, open_track(p, t, at, err), err);
     pthread_mutex_unlock(&p->w->lock);
     return rc;
 }
@@ -330,7 +330,7 @@ static int on_audio(void *arg, const int16_t *pcm, size_t n, struct err *err)
     if (rc == 0)
         drop_laggards(p);
     for (uint32_t k = 0; rc == 0 && (t = next_track(p, &k));)
-        rc = charge(p, t, feed_track(p->w, t, &piece), err);
+        rc = charge_track_error(p, t, feed_track(p->w, t, &piece), err);
     if (rc == 0) {
         p->w->changes++;
         pthread_cond_broadcast(&p->w->work);
@@ -370,7 +370,7 @@ static int on_close(void *arg, int64_t at, struct err *err)
     /* Before the engine may have the last shards, with which it is told. */
     p->l->reached_end |= at == p->l->total_samples;
     for (uint32_t k = 0; rc == 0 && (t = next_track(p, &k));)
-        rc = charge(p, t, close_track(p->w, t, at, err), err);
+        rc = charge_track_error(p, t, close_track(p->w, t, at, err), err);
     pthread_mutex_unlock(&p->w->lock);
     return rc;
 }
@@ -420,7 +420,7 @@ int feed_text(const struct pass *p, struct err *err)
     struct shard *s = NULL;
     int rc = feed_may_go_on(p, l->msg.first, err);
 
-    if (rc != 0 || !wanted(l, &l->tracks[0], l->msg.first))
+    if (rc != 0 || !is_shard_wanted(l, &l->tracks[0], l->msg.first))
         return rc;
     l->feeding_seq = l->msg.first;
     rc = add_shard(p->w, l, &l->tracks[0], 0, &s, err);

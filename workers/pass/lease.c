@@ -64,9 +64,9 @@ static void post_end(struct worker *w, const struct lease *l)
     free(sentence);
 }
 
-void lease_settle(struct worker *w, struct lease *l)
+void lease_finish(struct worker *w, struct lease *l)
 {
-    if (!l->input_over || l->unsettled)
+    if (!l->input_over || l->unfinished)
         return;
     if (l->cancelled)
         err_set(&l->result, ERR_CANCELLED, "cancelled");
@@ -90,17 +90,17 @@ void shard_free(struct worker *w, struct shard *s)
     free(s);
 }
 
-void shard_settle(struct worker *w, struct shard *s)
+void shard_finish(struct worker *w, struct shard *s)
 {
     struct lease *l = s->lease;
 
-    s->settled = true;
+    s->finished = true;
     pcm_lane_free(&s->pcm);
-    l->unsettled--;
+    l->unfinished--;
     if (s->fed)
         shard_free(w, s);
     worker_changed(w);
-    lease_settle(w, l);
+    lease_finish(w, l);
 }
 
 /* Nobody wants the results of a lease's shards behind `after`; t: of that track alone, or NULL;
@@ -109,7 +109,7 @@ static void drop_shards(struct worker *w, const struct lease *l, const struct tr
                         int64_t after, bool begun_too)
 {
     for (struct shard *s = w->shards; s; s = s->next)
-        if (s->lease == l && (!t || s->track == t) && (int64_t)s->seq > after && !s->settled &&
+        if (s->lease == l && (!t || s->track == t) && (int64_t)s->seq > after && !s->finished &&
             (begun_too || !s->begun))
             s->dropped = true;
     worker_changed(w);
@@ -145,7 +145,7 @@ void tracks_give_up(struct worker *w, uint32_t stage)
 /* ---- leases */
 
 /* Answers a lease that is not taken. Frees msg's content. */
-static void refuse(struct worker *w, struct msg_lease *msg, const struct err *why)
+static void refuse_lease(struct worker *w, struct msg_lease *msg, const struct err *why)
 {
     struct lease l = {.msg = *msg, .result = *why};
 
@@ -195,7 +195,7 @@ static void add_track(const struct worker *w, struct lease *l, const struct msg_
     };
 }
 
-static void take(struct worker *w, struct lease *l, struct msg_lease *msg)
+static void queue_accepted_lease(struct worker *w, struct lease *l, struct msg_lease *msg)
 {
     struct lease **tail = &w->leases;
 
@@ -224,9 +224,9 @@ void lease_accept(struct worker *w, struct msg_lease *msg)
     if (rc == 0 && !l)
         rc = err_set(&why, ERR_NOMEM, "no memory for a lease");
     if (rc == 0) {
-        take(w, l, msg);
+        queue_accepted_lease(w, l, msg);
     } else {
-        refuse(w, msg, &why);
+        refuse_lease(w, msg, &why);
         free(l);
     }
     pthread_mutex_unlock(&w->lock);
@@ -240,7 +240,7 @@ static void end_early(struct worker *w, struct lease *l)
     if (l->running)
         return;
     l->input_over = true;
-    lease_settle(w, l);
+    lease_finish(w, l);
 }
 
 void lease_cap(struct worker *w, const struct msg_cap *m)
@@ -292,7 +292,7 @@ void lease_drain(struct worker *w)
         next = l->next;
         l->given_up |= lease_is_waiting(l);
         for (struct shard *s = w->shards; s; s = s->next)
-            if (s->track == &l->tracks[0] && !s->begun && !s->settled)
+            if (s->track == &l->tracks[0] && !s->begun && !s->finished)
                 l->given_up = true;
         drop_shards(w, l, NULL, -1, false);
         end_early(w, l);

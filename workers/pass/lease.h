@@ -32,10 +32,10 @@ void track_drop(struct worker *w, struct track *t);
  * is dropped, too. */
 void tracks_give_up(struct worker *w, uint32_t stage);
 /* Posts LEASE_END and frees the lease when nothing of it is left to do. */
-void lease_settle(struct worker *w, struct lease *l);
+void lease_finish(struct worker *w, struct lease *l);
 /* The engine has finished with a shard; frees it unless its decoder still feeds it, and ends the
  * lease when it was the last. */
-void shard_settle(struct worker *w, struct shard *s);
+void shard_finish(struct worker *w, struct shard *s);
 /* Unlinks and frees it. */
 void shard_free(struct worker *w, struct shard *s);
 

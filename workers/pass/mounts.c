@@ -40,7 +40,7 @@ void mounts_set_patience(int64_t open_ms, int64_t apart_ms)
 }
 
 /* How many bytes of the path the mount point `at` covers; 0: it is not above the path. */
-static size_t covers(const char *at, const char *path)
+static size_t measure_mount_prefix(const char *at, const char *path)
 {
     size_t n = 0;
 
@@ -71,7 +71,7 @@ static bool mount_of(const char *path, struct mount *ret)
 
         if (sscanf(line, "%*u %*u %u:%u %*s %255s", &m.major, &m.minor, m.point) != 3)
             continue;
-        n = covers(m.point, path);
+        n = measure_mount_prefix(m.point, path);
         if (n >= best && n > 0) {
             best = n;
             *ret = m;
@@ -83,7 +83,7 @@ static bool mount_of(const char *path, struct mount *ret)
     return best > 0;
 }
 
-static int stalled(const char *point, struct err *err)
+static int report_stalled_mount(const char *point, struct err *err)
 {
     char *shown = utf8_display(point, strlen(point));
 
@@ -113,7 +113,7 @@ int mounts_put_apart(const char *path, struct err *err)
     struct mount m = {0};
 
     if (!mount_of(path, &m))
-        return stalled("/", err);
+        return report_stalled_mount("/", err);
     if (!is_apart(&m)) {
         pthread_mutex_lock(&all.lock);
         all.apart[all.next].of = m;
@@ -121,7 +121,7 @@ int mounts_put_apart(const char *path, struct err *err)
         all.next = (all.next + 1) % APART_MOST;
         pthread_mutex_unlock(&all.lock);
     }
-    return stalled(m.point, err);
+    return report_stalled_mount(m.point, err);
 }
 
 /* An open in a thread of its own, which may never come back. */
@@ -227,7 +227,7 @@ int mounts_open(const char *path, int *ret, struct err *err)
     int error = 0, rc;
 
     if (mount_of(path, &m) && is_apart(&m))
-        return stalled(m.point, err);
+        return report_stalled_mount(m.point, err);
     rc = open_patiently(path, ret, &error, err);
     if (rc != 0)
         return rc;

@@ -20,7 +20,7 @@
 #define STEP_MS 1000
 
 /* Makes the decoder known to those who may cancel it, or closes it when they already have. */
-static int publish(const struct pass *p, struct decoder *d, struct err *err)
+static int publish_decoder(const struct pass *p, struct decoder *d, struct err *err)
 {
     int rc;
 
@@ -60,14 +60,14 @@ static int start_decoder(const struct pass *p, struct stat *file, struct decoder
     if (!unpacked)
         close(fd);
     if (rc == 0)
-        rc = publish(p, d, err);
+        rc = publish_decoder(p, d, err);
     if (rc == 0)
         *ret = d;
     return rc;
 }
 
 /* Whoever takes all descriptors, processes or memory of the machine for some minutes would have
- * every recording set aside that begins meanwhile: so no attempt is charged for that. */
+ * every recording quarantined that begins meanwhile: so no attempt is charged for that. */
 static int start_patiently(const struct pass *p, struct stat *file, struct decoder **ret,
                            struct err *err)
 {
@@ -90,7 +90,7 @@ static int start_patiently(const struct pass *p, struct stat *file, struct decod
     return rc;
 }
 
-static char *clean(const char *s)
+static char *clean_sentence(const char *s)
 {
     struct err e = {0};
 
@@ -112,10 +112,10 @@ static void post_media(const struct pass *p, const struct decoder_info *i)
         .channels = i->channels > UINT16_MAX ? 0 : i->channels,
         .audio_tracks = i->tracks > UINT16_MAX ? 0 : i->tracks,
         .no_sound = i->tracks == 0,
-        .left_out = clean(i->left_out),
-        .mix_left_out = clean(i->mix_left_out),
-        .container = clean(i->container),
-        .codec = clean(i->codec),
+        .left_out = clean_sentence(i->left_out),
+        .mix_left_out = clean_sentence(i->mix_left_out),
+        .container = clean_sentence(i->container),
+        .codec = clean_sentence(i->codec),
         .sources = i->sources,
         .source_count = i->source_count,
         .tags = i->tags,
@@ -241,7 +241,7 @@ static int read_events(const struct pass *p, struct decoder *d, struct splitter 
     }
 }
 
-static void provoke(const struct pass *p)
+static void inject_fault(const struct pass *p)
 {
     enum fault_kind kind = faults_on_recording(&p->w->faults, p->l->msg.path, p->l->msg.member);
 
@@ -258,7 +258,8 @@ static void provoke(const struct pass *p)
 }
 
 /* Decodes the recording from where the lease has it. */
-static int decode(const struct pass *p, struct splitter *split, bool *told, struct err *err)
+static int decode_recording(const struct pass *p, struct splitter *split, bool *told,
+                            struct err *err)
 {
     struct decoder *d = NULL;
     struct stat file;
@@ -280,7 +281,7 @@ static int decode(const struct pass *p, struct splitter *split, bool *told, stru
 }
 
 /* True: there may be more to look at in the archive. */
-static bool release(const struct pass *p)
+static bool release_unpacked(const struct pass *p)
 {
     bool more;
 
@@ -298,16 +299,16 @@ static int run_pass(const struct pass *p, struct err *err)
     bool told = false;
     int rc;
 
-    provoke(p);
+    inject_fault(p);
     if (p->l->from == LEASE_ABSENT)
         return err_set(err, ERR_MISSING, "the archive has no such member (any more)");
     rc = splitter_new(p->l->msg.shard_ms, p->l->msg.first, sink, &split, err);
     if (rc == 0)
-        rc = decode(p, split, &told, err);
+        rc = decode_recording(p, split, &told, err);
     /* Another member of that name may be the one that was enqueued: its decoder looks at all. Not
      * behind a decoder that has begun: what the splitter holds is of that one's sources. */
-    if (release(p) && rc == ERR_CHANGED && !told)
-        rc = decode(p, split, &told, err);
+    if (release_unpacked(p) && rc == ERR_CHANGED && !told)
+        rc = decode_recording(p, split, &told, err);
     splitter_free(split);
     return rc;
 }
@@ -318,7 +319,7 @@ static int run_text(const struct pass *p, struct err *err)
     struct lease *l = p->l;
     int rc;
 
-    provoke(p);
+    inject_fault(p);
     pthread_mutex_lock(&p->w->lock);
     rc = feed_text(p, err);
     if (rc == 0) {
@@ -346,7 +347,7 @@ static void run_lease(struct worker *w, struct lease *l)
         feed_stop(w, &l->tracks[k]);
     l->input_over = true;
     worker_changed(w);
-    lease_settle(w, l);
+    lease_finish(w, l);
 }
 
 static struct lease *next_lease(const struct worker *w)

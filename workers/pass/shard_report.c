@@ -62,7 +62,7 @@ static struct msg_shard_done message_of(const struct shard *s, const struct stag
 
 /* The result must be one that the scheduler can read: otherwise it would close a worker that did
  * nothing wrong, again and again. */
-static int encode(const struct msg_shard_done *m, struct buf *out, struct err *err)
+static int encode_shard_result(const struct msg_shard_done *m, struct buf *out, struct err *err)
 {
     if (!fields_hold(msg_fields(MSG_SHARD_DONE), m))
         return err_set(err, ERR_INPUT, "the model gave a result that cannot be stored");
@@ -79,7 +79,7 @@ int report_encode(const struct shard *s, const struct stage_result *r, struct bu
 {
     const struct msg_shard_done m = message_of(s, r);
 
-    return encode(&m, out, err);
+    return encode_shard_result(&m, out, err);
 }
 
 /* By way of its bytes, which are a copy of all that it borrows. */
@@ -87,7 +87,7 @@ int report_keep(struct shard_part *p, const struct stage_result *r, struct err *
 {
     const struct msg_shard_done m = message_of(p->shard, r);
     struct buf b = BUF_INIT;
-    int rc = encode(&m, &b, err);
+    int rc = encode_shard_result(&m, &b, err);
 
     p->kept = rc == 0 ? calloc(1, sizeof(*p->kept)) : NULL;
     if (rc == 0 && !p->kept)
@@ -123,7 +123,7 @@ int report_encode_parts(const struct shard *s, struct buf *out, struct err *err)
     m.shards = now.shards;
     m.total_ms = now.total_ms;
     if (rc == 0)
-        rc = encode(&m, out, err);
+        rc = encode_shard_result(&m, out, err);
     shard_sources_free(&m);
     return rc;
 }

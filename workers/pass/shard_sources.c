@@ -57,7 +57,7 @@ static int merge_segments(const struct msg_shard_done *const *of, uint32_t n,
 
 /* ---- voices */
 
-static bool fit(const struct result_voices *a, const struct result_voices *b)
+static bool are_voices_compatible(const struct result_voices *a, const struct result_voices *b)
 {
     return a->first == b->first && a->windows == b->windows && a->frames == b->frames &&
            a->size == b->size;
@@ -107,7 +107,7 @@ static int merge_voices(const struct msg_shard_done *const *of, uint32_t n,
     int rc;
 
     for (uint32_t i = 1; i < n; i++)
-        if (!fit(&of[0]->voices, &of[i]->voices))
+        if (!are_voices_compatible(&of[0]->voices, &of[i]->voices))
             return err_set(err, ERR_INPUT, "its sources were heard in different windows");
     *to = of[0]->voices;
     to->speakers = to->windows ? n : 0;

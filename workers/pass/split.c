@@ -127,13 +127,13 @@ static int close_shard(struct splitter *s, int64_t at, struct err *err)
     return s->sink.close(s->sink.arg, at, err);
 }
 
-static int give(struct splitter *s, const int16_t *pcm, size_t n, struct err *err)
+static int send_audio(struct splitter *s, const int16_t *pcm, size_t n, struct err *err)
 {
     return s->live && n ? s->sink.audio(s->sink.arg, pcm, n, err) : 0;
 }
 
 /* Shard 0 begins with the recording, not with a cut. */
-static int begin(struct splitter *s, struct err *err)
+static int begin_first_shard(struct splitter *s, struct err *err)
 {
     if (s->start == 0 && s->next == 1 && !s->live && s->pos == 0)
         return open_shard(s, 0, 0, err);
@@ -148,7 +148,7 @@ static int64_t find_cut(const struct splitter *s)
 }
 
 /* The stretch is complete (or the recording has ended in it): cuts there. */
-static int settle(struct splitter *s, struct err *err)
+static int cut_at_stretch(struct splitter *s, struct err *err)
 {
     int64_t cut = find_cut(s);
     size_t before;
@@ -160,13 +160,13 @@ static int settle(struct splitter *s, struct err *err)
     if (cut < s->from)
         cut = s->from;
     before = (size_t)(cut - s->from);
-    rc = give(s, s->stretch, before, err);
+    rc = send_audio(s, s->stretch, before, err);
     if (rc == 0)
         rc = close_shard(s, cut, err);
     if (rc == 0)
         rc = open_shard(s, s->next, cut, err);
     if (rc == 0)
-        rc = give(s, s->stretch + before * s->stride, s->held - before, err);
+        rc = send_audio(s, s->stretch + before * s->stride, s->held - before, err);
     s->held = 0;
     s->next++;
     shard_stretch(s->shard_ms, s->next, &s->from, &s->to);
@@ -174,14 +174,15 @@ static int settle(struct splitter *s, struct err *err)
 }
 
 /* Takes a prefix of pcm: up to the stretch, or up to its end. */
-static int take(struct splitter *s, const int16_t *pcm, size_t n, size_t *used, struct err *err)
+static int consume_samples(struct splitter *s, const int16_t *pcm, size_t n, size_t *used,
+                           struct err *err)
 {
     int64_t until = s->pos < s->from ? s->from : s->to;
     size_t m = (int64_t)n < until - s->pos ? n : (size_t)(until - s->pos);
     int rc = 0;
 
     if (s->pos < s->from) {
-        rc = give(s, pcm, m, err);
+        rc = send_audio(s, pcm, m, err);
     } else {
         memcpy(s->stretch + s->held * s->stride, pcm, m * s->stride * sizeof(*pcm));
         s->held += m;
@@ -189,13 +190,13 @@ static int take(struct splitter *s, const int16_t *pcm, size_t n, size_t *used, 
     s->pos += (int64_t)m;
     *used = m;
     if (rc == 0 && s->pos == s->to)
-        rc = settle(s, err);
+        rc = cut_at_stretch(s, err);
     return rc;
 }
 
 int splitter_feed(struct splitter *s, const int16_t *pcm, size_t n, int64_t at, struct err *err)
 {
-    int rc = begin(s, err);
+    int rc = begin_first_shard(s, err);
 
     if (rc != 0)
         return rc;
@@ -208,7 +209,7 @@ int splitter_feed(struct splitter *s, const int16_t *pcm, size_t n, int64_t at, 
     while (rc == 0 && n) {
         size_t used = 0;
 
-        rc = take(s, pcm, n, &used, err);
+        rc = consume_samples(s, pcm, n, &used, err);
         pcm += used * s->stride;
         n -= used;
     }
@@ -222,11 +223,11 @@ int splitter_end(struct splitter *s, int64_t total, struct err *err)
     if (total < 0 || (s->pos != total && (total > s->start || s->pos > s->start)))
         return err_set(err, ERR_INPUT, "its audio ends at sample %lld, though %lld were announced",
                        (long long)s->pos, (long long)total);
-    rc = begin(s, err);
+    rc = begin_first_shard(s, err);
     if (rc == 0 && total > shard_boundary(s->shard_ms, s->next))
-        rc = settle(s, err);
+        rc = cut_at_stretch(s, err);
     if (rc == 0)
-        rc = give(s, s->stretch, s->held, err);
+        rc = send_audio(s, s->stretch, s->held, err);
     if (rc == 0)
         rc = close_shard(s, total, err);
     s->held = 0;

@@ -45,7 +45,7 @@ int splitter_stride(struct splitter *s, uint32_t stride, struct err *err);
 void splitter_free(struct splitter *s);
 /* The next n frames. What lies before shard_first_sample is ignored; a gap is ERR_INPUT. */
 int splitter_feed(struct splitter *s, const int16_t *pcm, size_t n, int64_t at, struct err *err);
-/* The recording ends at `total`: settles the last cut and closes the last shard. */
+/* The recording ends at `total`: finishes the last cut and closes the last shard. */
 int splitter_end(struct splitter *s, int64_t total, struct err *err);
 
 #endif

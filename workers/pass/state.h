@@ -9,7 +9,7 @@
  *        +---- struct worker: leases, shards, audio, under one lock ----+
  *
  * A lease lives from LEASE to LEASE_END. A shard lives from its first sample until both its decoder
- * (`fed`) and the engine (`settled`) have finished with it; then the second of the two frees it.
+ * (`fed`) and the engine (`finished`) have finished with it; then the second of the two frees it.
  *
  * A lease is decoded once, by a thread (its *pass*), for all stages that it names: its *tracks*,
  * each with shards and audio of its own. The first is what the pass is made for. Another is dropped
@@ -76,7 +76,7 @@ struct lease {
     int unpacked;            /* MEMORY: a file of the member alone */
     uint64_t unpacked_bytes; /* its size */
     uint32_t feeding_seq;    /* the shard that audio goes to, wanted or not */
-    uint32_t unsettled;      /* shards that the engine still has, of all tracks */
+    uint32_t unfinished;     /* shards that the engine still has, of all tracks */
     struct err result;       /* of the first track: code 0, or why there are shards without one */
     uint32_t sources;        /* of the recording, as its decoder says before any audio; 0: one */
     bool reached_end, has_hash;
@@ -108,7 +108,7 @@ struct shard {
     bool dropped;  /* nobody wants its result any more */
     bool trailing; /* its cut is known, and it is fed the tail behind it */
     bool fed;      /* its decoder has finished with it */
-    bool settled;  /* the engine has finished with it */
+    bool finished; /* the engine has finished with it */
     struct worker *worker;
     bool text; /* of passages: nothing is decoded */
     struct shard_part parts[SHARD_PARTS_MAX];

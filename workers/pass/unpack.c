@@ -59,7 +59,7 @@ static bool waits_for(const struct lease *l, const struct unpacking *u)
            !l->input_over && strcmp(l->msg.path, u->path) == 0;
 }
 
-static struct unpacking *find(const struct worker *w, const char *path)
+static struct unpacking *find_unpacking(const struct worker *w, const char *path)
 {
     struct unpacking *u = w->unpackings;
 
@@ -122,7 +122,7 @@ static void forget_vain(struct worker *w)
 
 void unpack_note_vain(struct worker *w, const struct lease *l, const struct stat *file)
 {
-    const struct unpacking *u = find(w, l->msg.path);
+    const struct unpacking *u = find_unpacking(w, l->msg.path);
 
     if (!l->msg.member[0] || (u && u->unpacker && !is_same(&u->file, file)))
         return;
@@ -155,7 +155,7 @@ static void count_kept(struct worker *w, uint64_t bytes, int by)
 
 void unpack_release(struct worker *w, struct lease *l)
 {
-    struct unpacking *u = find(w, l->msg.path);
+    struct unpacking *u = find_unpacking(w, l->msg.path);
 
     if (u)
         u->used_ms = clock_mono_ms();
@@ -185,7 +185,7 @@ static void unpacking_free(struct unpacking *u)
     free(u);
 }
 
-static struct unpacking *add(struct worker *w, const char *path)
+static struct unpacking *add_unpacking(struct worker *w, const char *path)
 {
     struct unpacking *u = calloc(1, sizeof(*u));
 
@@ -228,16 +228,16 @@ static bool close_idle(struct worker *w, int64_t for_ms)
 /* A reading that a thread should go on with: of the first lease that waits and can be helped. One
  * that stands for want of room gets what comes free before those behind it. *freed: one can begin
  * without. */
-static struct unpacking *choose(struct worker *w, const struct lease *before, bool *freed)
+static struct unpacking *choose_unpacking(struct worker *w, const struct lease *before, bool *freed)
 {
     for (struct lease *l = w->leases; l && l != before; l = l->next) {
         struct unpacking *u;
 
         if (l->from != LEASE_AWAITED || l->input_over)
             continue;
-        u = find(w, l->msg.path);
+        u = find_unpacking(w, l->msg.path);
         if (!u)
-            u = add(w, l->msg.path);
+            u = add_unpacking(w, l->msg.path);
         *freed |= !u;
         if (!u)
             go_by_itself(l);
@@ -264,7 +264,7 @@ bool unpack_awaits(struct worker *w, struct lease *l)
 {
     bool awaits = l->from == LEASE_UNSEEN && l->msg.member[0];
 
-    if (awaits && !find(w, l->msg.path)) {
+    if (awaits && !find_unpacking(w, l->msg.path)) {
         l->running = true;
         pthread_mutex_unlock(&w->lock);
         awaits = is_read_from_the_front(l);
@@ -289,7 +289,7 @@ static void on_pulse(void *arg)
 }
 
 /* Takes the lock. */
-static int begin(struct worker *w, struct unpacking *u, struct err *err)
+static int begin_unpacking(struct worker *w, struct unpacking *u, struct err *err)
 {
     struct unpacker *opened = NULL;
     struct stat st = {0};
@@ -328,7 +328,7 @@ static int look_for_another(const struct unpacking *u, struct err *err)
 }
 
 /* Lock held; u is gone afterwards. whole: the reading came to the archive's end. */
-static void end(struct worker *w, struct unpacking *u, bool whole)
+static void end_unpacking(struct worker *w, struct unpacking *u, bool whole)
 {
     const bool saw_all = whole && unpacker_saw_all(u->unpacker);
 
@@ -345,7 +345,7 @@ static void end(struct worker *w, struct unpacking *u, bool whole)
 
 /* To all leases that want the member at which it stands, each with a descriptor of its own. Lock
  * held. */
-static void give(struct worker *w, const struct unpacking *u, int fd)
+static void share_member(struct worker *w, const struct unpacking *u, int fd)
 {
     for (struct lease *l = w->leases; (l = who_wants(l, u)); l = l->next) {
         l->unpacked = fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -357,7 +357,7 @@ static void give(struct worker *w, const struct unpacking *u, int fd)
 }
 
 /* Keeps the member at which it stands; its bytes are counted already. Takes the lock. */
-static int take(struct worker *w, struct unpacking *u, struct err *err)
+static int unpack_member(struct worker *w, struct unpacking *u, struct err *err)
 {
     char *name = strdup(u->at.name); /* which goes with the answer */
     int fd = -1,
@@ -367,7 +367,7 @@ static int take(struct worker *w, struct unpacking *u, struct err *err)
     pthread_mutex_lock(&w->lock);
     count_kept(w, u->at.bytes, -1);
     if (fd >= 0)
-        give(w, u, fd);
+        share_member(w, u, fd);
     else if (rc == 0)
         let_go(w, u);
     u->stands = false;
@@ -405,7 +405,7 @@ static int handle_member(struct worker *w, struct unpacking *u, bool *done, stru
     pthread_mutex_unlock(&w->lock);
     if (how == STAND_STILL)
         return 0;
-    return how == TAKE ? take(w, u, err) : pass_by(u, err);
+    return how == TAKE ? unpack_member(w, u, err) : pass_by(u, err);
 }
 
 bool unpack_step(struct worker *w, const struct lease *before)
@@ -417,14 +417,14 @@ bool unpack_step(struct worker *w, const struct lease *before)
 
     if (close_idle(w, IDLE_MS))
         return true;
-    u = choose(w, before, &freed);
+    u = choose_unpacking(w, before, &freed);
     if (!u)
         return freed;
     u->busy = true;
     if (!u->unpacker)
         close_idle(w, 0); /* they were of other archives */
     pthread_mutex_unlock(&w->lock);
-    rc = u->unpacker ? look_for_another(u, &err) : begin(w, u, &err);
+    rc = u->unpacker ? look_for_another(u, &err) : begin_unpacking(w, u, &err);
     while (rc == 0 && !done) {
         rc = unpacker_next(u->unpacker, &u->at, &err);
         u->stands = rc == 0;
@@ -437,7 +437,7 @@ bool unpack_step(struct worker *w, const struct lease *before)
     u->busy = false;
     u->used_ms = clock_mono_ms();
     if (rc != 0)
-        end(w, u, rc == ERR_EMPTY);
+        end_unpacking(w, u, rc == ERR_EMPTY);
     worker_changed(w);
     return true;
 }

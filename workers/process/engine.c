@@ -12,18 +12,18 @@
 #include "workers/pass/shard_report.h"
 #include "workers/process/worker_stages.h"
 
-static void settle(struct shard *s)
+static void mark_shard_finished(struct shard *s)
 {
     struct worker *w = s->worker;
 
     pthread_mutex_lock(&w->lock);
-    shard_settle(w, s);
+    shard_finish(w, s);
     pthread_mutex_unlock(&w->lock);
 }
 
-/* Reports and settles: s may be gone afterwards. The end of the audio is read under the lock,
+/* Reports and finishes: s may be gone afterwards. The end of the audio is read under the lock,
  * because a decoder may still be feeding a lane that ended with an error. */
-static void report(struct shard *s, const struct stage_result *r, const struct err *failed)
+static void report_shard(struct shard *s, const struct stage_result *r, const struct err *failed)
 {
     struct worker *w = s->worker;
     struct buf b = BUF_INIT;
@@ -41,12 +41,12 @@ static void report(struct shard *s, const struct stage_result *r, const struct e
         outbox_post(&w->out, MSG_SHARD_DONE, &b);
         w->results++;
     }
-    shard_settle(w, s);
+    shard_finish(w, s);
     pthread_mutex_unlock(&w->lock);
 }
 
 /* Audio that no part wants any more. Lock held. */
-static void release(struct shard *s)
+static void release_shard_audio(struct shard *s)
 {
     int64_t at = INT64_MAX;
 
@@ -85,7 +85,7 @@ static void part_done(struct shard_part *p, const struct stage_result *r, const 
         if (rc == 0) {
             outbox_post(&w->out, MSG_SHARD_DONE, &b);
             w->results++;
-            shard_settle(w, s);
+            shard_finish(w, s);
             pthread_mutex_unlock(&w->lock);
             return;
         }
@@ -95,7 +95,7 @@ static void part_done(struct shard_part *p, const struct stage_result *r, const 
         report_failed(w, s->lease, s->track, s->seq, &e);
         s->dropped = true;
     }
-    release(s);
+    release_shard_audio(s);
     worker_changed(w); /* there may be room now, or one shard less */
     pthread_mutex_unlock(&w->lock);
 }
@@ -109,7 +109,7 @@ static void on_lane_done(void *arg, const struct stage_result *result, const str
     if (p->shard->part_count > 1)
         part_done(p, result, err);
     else
-        report(p->shard, result, err);
+        report_shard(p->shard, result, err);
 }
 
 /* Does another part that is in work still want audio from before this one's? (pcm.h) */
@@ -152,7 +152,7 @@ static void lane_release(void *arg, int64_t at)
     pthread_mutex_lock(&w->lock);
     if (at > p->released)
         p->released = at;
-    release(p->shard);
+    release_shard_audio(p->shard);
     pthread_mutex_unlock(&w->lock);
 }
 
@@ -187,20 +187,20 @@ static struct shard_part *next_part(struct shard *s)
 
 /* The text that is there for a shard; NULL: it is to be heard. One of other sources than those of
  * the recording is none of it. */
-static const struct result_told *told_of(const struct shard *s)
+static const struct result_known_text *told_of(const struct shard *s)
 {
     const struct msg_track *m = s->track->msg;
     const uint32_t from = s->part_count > 1, to = s->part_count > 1 ? s->part_count : 0;
     uint32_t i = 0;
 
-    while (i < m->told_count && m->told[i].seq < s->seq)
+    while (i < m->known_text_count && m->known_text[i].seq < s->seq)
         i++;
-    if (i == m->told_count || m->told[i].seq != s->seq)
+    if (i == m->known_text_count || m->known_text[i].seq != s->seq)
         return NULL;
-    for (uint32_t k = 0; k < m->told[i].segment_count; k++)
-        if (m->told[i].segments[k].source < from || m->told[i].segments[k].source > to)
+    for (uint32_t k = 0; k < m->known_text[i].segment_count; k++)
+        if (m->known_text[i].segments[k].source < from || m->known_text[i].segments[k].source > to)
             return NULL;
-    return &m->told[i];
+    return &m->known_text[i];
 }
 
 static bool is_empty(const struct shard *s)
@@ -231,13 +231,13 @@ static bool has_lane(struct engine_stages *e, const struct shard *s)
 enum task { TASK_NONE, TASK_REMOVE, TASK_EMPTY, TASK_ADD };
 
 /* The next thing to do with a shard. One that waits for lanes has no younger one of its stage
- * before it. Lock held; the shard stays ours, since only this thread settles shards. */
+ * before it. Lock held; the shard stays ours, since only this thread finishes shards. */
 static enum task next_task(struct engine_stages *e, struct shard **ret)
 {
     bool waits[SETUP_MAX_STAGES] = {false};
 
     for (struct shard *s = e->w->shards; s; s = s->next) {
-        if (s->settled)
+        if (s->finished)
             continue;
         *ret = s;
         if (s->dropped)
@@ -263,8 +263,8 @@ static void add_lane(struct engine_stages *e, struct shard *s)
         .source = {.read = lane_read, .release = lane_release, .arg = p, .again = p != s->parts},
         .language = s->track->msg->language,
         .seed = seed_of(s, p->source),
-        .told = told_of(s),
-        .told_source = p->source,
+        .known_text = told_of(s),
+        .known_text_source = p->source,
     };
     struct err err = {0};
 
@@ -306,10 +306,10 @@ static void do_tasks(struct engine_stages *e)
             add_lane(e, s);
         } else if (task == TASK_EMPTY) {
             s->begun_ms = clock_mono_ms();
-            report(s, &nothing, NULL);
+            report_shard(s, &nothing, NULL);
         } else {
             remove_lanes(e, s);
-            settle(s);
+            mark_shard_finished(s);
         }
     }
 }
@@ -337,7 +337,7 @@ static bool pause_for_faults(struct worker *w)
 }
 
 /* A round: a step of each stage that has work. */
-static int step(struct engine_stages *e, bool *progress, struct err *err)
+static int run_engine_tick(struct engine_stages *e, bool *progress, struct err *err)
 {
     struct worker *w = e->w;
     uint32_t windows = 0;
@@ -358,7 +358,7 @@ static int step(struct engine_stages *e, bool *progress, struct err *err)
     return rc;
 }
 
-static int run(struct engine_stages *e, struct err *err)
+static int run_engine_loop(struct engine_stages *e, struct err *err)
 {
     struct worker *w = e->w;
     uint32_t lanes;
@@ -386,7 +386,7 @@ static int run(struct engine_stages *e, struct err *err)
         w->stepping = true;
         pthread_mutex_unlock(&w->lock);
         progress = false;
-        rc = step(e, &progress, err);
+        rc = run_engine_tick(e, &progress, err);
         if (rc != 0)
             return rc;
         if (!progress) {
@@ -406,7 +406,7 @@ void *engine_thread(void *arg)
 
     if (rc == 0) {
         stages_post_ready(&e);
-        rc = run(&e, &err);
+        rc = run_engine_loop(&e, &err);
     }
     if (rc != 0)
         stages_give_up(w, &err);

@@ -234,7 +234,7 @@ static int on_cancel(struct worker *w, const struct frame *f, struct err *err)
     return rc;
 }
 
-static int handle(struct control *c, const struct frame *f, struct err *err)
+static int handle_worker_message(struct control *c, const struct frame *f, struct err *err)
 {
     switch (f->type) {
     case MSG_SETUP:
@@ -268,7 +268,7 @@ static int handle_all(struct control *c, struct err *err)
             break;
         }
         if (rc == 0)
-            rc = handle(c, &f, err);
+            rc = handle_worker_message(c, &f, err);
         if (rc == 0)
             at += used;
     }
@@ -278,7 +278,7 @@ static int handle_all(struct control *c, struct err *err)
 }
 
 /* ERR_EMPTY: the scheduler has gone, or sent QUIT. */
-static int receive(struct control *c, struct err *err)
+static int receive_messages(struct control *c, struct err *err)
 {
     for (;;) {
         uint8_t *p = buf_reserve(&c->in, RECEIVE_STEP);
@@ -321,7 +321,7 @@ static void hang_if_asked(struct worker *w)
     _exit(EX_SOFTWARE);
 }
 
-static bool leaving(struct worker *w, int *failed)
+static bool read_leaving_state(struct worker *w, int *failed)
 {
     bool yes;
 
@@ -353,7 +353,7 @@ static int control_loop(struct control *c, struct err *err)
     uint64_t shards;
     int rc;
 
-    while (!leaving(w, &c->failed)) {
+    while (!read_leaving_state(w, &c->failed)) {
         hang_if_asked(w);
         if (clock_mono_ms() >= c->next_beat_ms) {
             post_heartbeat(w);
@@ -365,14 +365,14 @@ static int control_loop(struct control *c, struct err *err)
         if (unsent == 0 && faults_exit_now(&w->faults, shards))
             _exit(1);
         wait_for_work(c, unsent);
-        rc = receive(c, err);
+        rc = receive_messages(c, err);
         if (rc != 0)
             return rc;
     }
     return 0;
 }
 
-static void flush(struct worker *w)
+static void flush_outbox(struct worker *w)
 {
     int64_t until = clock_mono_ms() + FLUSH_MS;
     struct err ignored = {0};
@@ -403,7 +403,7 @@ static int exit_status(int code)
 }
 
 /* What the control loop ended with, as an exit status; tells the scheduler where it may listen. */
-static int conclude(struct control *c, int rc, const struct err *err)
+static int choose_exit_status(struct control *c, int rc, const struct err *err)
 {
     switch (rc) {
     case 0:
@@ -509,11 +509,11 @@ int worker_main(int argc, char **argv)
     open_locks(&c.w);
     log_set_sink(log_to_scheduler, &c.w);
     post_hello(&c.w);
-    flush(&c.w);
+    flush_outbox(&c.w);
     decoder_share_server(); /* while SETUP is on its way; that is tried before READY */
     rc = control_loop(&c, &err);
-    status = conclude(&c, rc, &err);
-    flush(&c.w);
+    status = choose_exit_status(&c, rc, &err);
+    flush_outbox(&c.w);
     /* A thread that does not end (a step of a large model, a file system that does not answer)
      * is left behind with the process; nothing here outlives it, decoders see their socket close.
      */

@@ -140,7 +140,7 @@ static int open_device(struct engine_stages *e, struct err *err)
     const struct msg_setup *m = &e->w->setup;
     const struct device_options o = {
         .threads = m->threads,
-        .cap = m->memory_cap,
+        .cap = m->memory_limit,
         .deterministic = m->deterministic,
     };
 
@@ -152,10 +152,11 @@ static int open_device(struct engine_stages *e, struct err *err)
 }
 
 /* Between the models and the room for work: stage_setup.tune. */
-static int tune(void *arg, struct stage *drill, uint32_t *slots, uint32_t *windows, struct err *err)
+static int tune_for_device(void *arg, struct stage *synthetic_load, uint32_t *slots,
+                           uint32_t *windows, struct err *err)
 {
     struct engine_stages *e = arg;
-    int rc = worker_tune(e->w, e->backend, drill, &e->tuning, err);
+    int rc = worker_tune(e->w, e->backend, synthetic_load, &e->tuning, err);
 
     *slots = e->tuning.slots;
     *windows = e->tuning.windows;
@@ -209,7 +210,7 @@ static struct stage_setup setup_of(struct engine_stages *e, uint32_t k)
     if (k == 0) {
         setup.slots = m->slots;
         setup.windows = m->windows;
-        setup.tune = tune;
+        setup.tune = tune_for_device;
         setup.tune_arg = e;
     }
     return setup;
@@ -224,7 +225,7 @@ static bool hears_the_same(const struct worker *w, uint32_t k)
            (!stage_kind_find(w->stages[k].name)->apart || h->channels == first->channels);
 }
 
-static int load(struct engine_stages *e, uint32_t k, struct err *err)
+static int load_engine_stage(struct engine_stages *e, uint32_t k, struct err *err)
 {
     const struct msg_stage *m = &e->w->setup.stages[k];
     struct stage_setup setup = setup_of(e, k);
@@ -264,11 +265,11 @@ int stages_load(struct worker *w, struct engine_stages *ret, struct err *err)
     int rc;
 
     *ret = (struct engine_stages){.w = w};
-    rc = load(ret, 0, err);
+    rc = load_engine_stage(ret, 0, err);
     for (uint32_t k = 1; rc == 0 && k < w->stage_count; k++) {
         struct err why = {0};
 
-        if (load(ret, k, &why) != 0)
+        if (load_engine_stage(ret, k, &why) != 0)
             ret->of[k].why = why;
         if (ret->of[k].why.code == ERR_DEVICE) {
             *err = why;
@@ -314,7 +315,7 @@ void stages_post_ready(struct engine_stages *e)
 
 /* ---- the work */
 
-static void count(struct engine_stage *s)
+static void refresh_stage_stats(struct engine_stage *s)
 {
     if (s->stage)
         stage_stats(s->stage, &s->lanes, &s->flying, &s->samples);
@@ -325,7 +326,7 @@ uint32_t stages_count(struct engine_stages *e)
     uint32_t lanes = 0;
 
     for (uint32_t k = 0; k < e->w->stage_count; k++) {
-        count(&e->of[k]);
+        refresh_stage_stats(&e->of[k]);
         lanes += e->of[k].lanes;
     }
     return lanes;
@@ -372,12 +373,12 @@ static bool is_leaving(struct worker *w)
     return leaving;
 }
 
-static int step(struct engine_stages *e, uint32_t k, bool *progress, struct err *err)
+static int step_engine_stage(struct engine_stages *e, uint32_t k, bool *progress, struct err *err)
 {
     bool moved = false;
     int rc = stage_step(e->of[k].stage, &moved, err);
 
-    count(&e->of[k]);
+    refresh_stage_stats(&e->of[k]);
     *progress |= moved;
     if (rc == 0) {
         note_lack(e, k);
@@ -397,7 +398,7 @@ int stages_step(struct engine_stages *e, bool *progress, struct err *err)
     *progress = false;
     for (uint32_t k = 0; rc == 0 && k < e->w->stage_count; k++)
         if (e->of[k].stage && e->of[k].lanes && (k == 0 || !is_leaving(e->w)))
-            rc = step(e, k, progress, err);
+            rc = step_engine_stage(e, k, progress, err);
     worker_note_memory(e->w, e->backend);
     return rc;
 }

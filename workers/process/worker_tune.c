@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "gpu/backend.h"
-#include "workers/stages/drill.h"
+#include "workers/stages/synthetic_load.h"
 #include "workers/stages/stage_bench.h"
 #include "workers/process/tune.h"
 
@@ -19,8 +19,8 @@
 #define WINDOW_SECONDS 30.0
 
 struct tuner {
-    struct stage *drill; /* borrowed */
-    bool beside;         /* the device encodes beside steps */
+    struct stage *synthetic_load; /* borrowed */
+    bool beside;                  /* the device encodes beside steps */
     int64_t deadline_ns;
 };
 
@@ -33,22 +33,22 @@ static bool out_of_time(const struct tuner *t) { return clock_mono_ns() >= t->de
 static int measure_room(struct tuner *t, bool both, double *ret, struct err *err)
 {
     uint32_t steps = both ? t->beside ? (uint32_t)TOKENS_A_WINDOW : STEPS : 0;
-    struct stage_drill work = {.tokens = steps};
-    uint32_t slots = stage_slots(t->drill), calls = 0;
+    struct stage_synthetic work = {.tokens = steps};
+    uint32_t slots = stage_slots(t->synthetic_load), calls = 0;
     double seconds, all = 0, encoder;
-    struct drill_meter before, after;
-    int rc = stage_bench_drill(t->drill, slots, work, &seconds, err);
+    struct synthetic_meter before, after;
+    int rc = stage_bench_synthetic(t->synthetic_load, slots, work, &seconds, err);
 
     work.beside = both && t->beside;
-    drill_meter(t->drill, &before);
+    synthetic_meter(t->synthetic_load, &before);
     while (rc == 0 && (calls < 2 || all < SAMPLE_S) && (calls < 1 || !out_of_time(t))) {
-        rc = stage_bench_drill(t->drill, slots, work, &seconds, err);
+        rc = stage_bench_synthetic(t->synthetic_load, slots, work, &seconds, err);
         all += seconds;
         calls++;
     }
     if (rc != 0)
         return rc;
-    drill_meter(t->drill, &after);
+    synthetic_meter(t->synthetic_load, &after);
     encoder = both ? (double)(after.times.encode_ns - before.times.encode_ns) / 1e9 : all;
     *ret =
         calls * slots / (work.beside ? all : encoder + TOKENS_A_WINDOW / STEPS * (all - encoder));
@@ -57,11 +57,11 @@ static int measure_room(struct tuner *t, bool both, double *ret, struct err *err
 
 /* *ret 0: so many do not fit. What a device prepares for a size (an attention is compiled for
  * seconds) is no part of the time for measuring: else the larger sizes would not be tried. */
-static int sample(struct tuner *t, uint32_t slots, uint32_t windows, bool both, double *ret,
-                  struct err *err)
+static int measure_size(struct tuner *t, uint32_t slots, uint32_t windows, bool both, double *ret,
+                        struct err *err)
 {
     int64_t start = clock_mono_ns();
-    int rc = drill_resize(t->drill, slots, windows, err);
+    int rc = synthetic_resize(t->synthetic_load, slots, windows, err);
 
     t->deadline_ns += clock_mono_ns() - start;
     *ret = 0;
@@ -72,14 +72,15 @@ static int sample(struct tuner *t, uint32_t slots, uint32_t windows, bool both, 
 
 /* windows 0: the encoder's batch is looked for, each size with as many slots; else the slots, of
  * which there are as many as windows at least. 0 in *ret: not even the fewest fit. */
-static int search(struct tuner *t, uint32_t windows, uint32_t *ret, double *rate, struct err *err)
+static int search_best_size(struct tuner *t, uint32_t windows, uint32_t *ret, double *rate,
+                            struct err *err)
 {
     uint32_t most = windows ? SLOTS_MOST : WINDOWS_MOST, size;
     struct tune tune = {.first = windows};
     double seen;
 
     while ((size = tune_next(&tune, most)) != 0 && !(tune.count && out_of_time(t))) {
-        int rc = sample(t, size, windows ? windows : size, windows > 0, &seen, err);
+        int rc = measure_size(t, size, windows ? windows : size, windows > 0, &seen, err);
 
         if (rc != 0)
             return rc;
@@ -92,7 +93,7 @@ static int search(struct tuner *t, uint32_t windows, uint32_t *ret, double *rate
 }
 
 /* The encoder first, in half of the time; where grouping would change results, it takes one. */
-static int measure(struct tuner *t, bool grouped, struct worker_tuning *ret, struct err *err)
+static int measure_tuning(struct tuner *t, bool grouped, struct worker_tuning *ret, struct err *err)
 {
     int64_t start = clock_mono_ns();
     uint32_t windows = 1, slots = 0;
@@ -101,10 +102,10 @@ static int measure(struct tuner *t, bool grouped, struct worker_tuning *ret, str
 
     t->deadline_ns = start + INT64_C(1000000) * WORKER_TUNE_MS / 2;
     if (grouped)
-        rc = search(t, 0, &windows, &rate, err);
+        rc = search_best_size(t, 0, &windows, &rate, err);
     t->deadline_ns += INT64_C(1000000) * WORKER_TUNE_MS / 2;
     while (rc == 0 && windows && slots == 0) {
-        rc = search(t, windows, &slots, &rate, err);
+        rc = search_best_size(t, windows, &slots, &rate, err);
         windows = slots ? windows : windows / 2; /* steps may have wanted what memory was left */
     }
     if (rc != 0 || slots == 0)
@@ -113,7 +114,7 @@ static int measure(struct tuner *t, bool grouped, struct worker_tuning *ret, str
     return 0;
 }
 
-static bool measures(const char *device)
+static bool should_measure_device(const char *device)
 {
     const char *asked = getenv("NIGHTSHIFT_TUNE");
 
@@ -122,11 +123,11 @@ static bool measures(const char *device)
     return strcmp(device, "cpu") != 0;
 }
 
-int worker_tune(const struct worker *w, struct backend *be, struct stage *drill,
+int worker_tune(const struct worker *w, struct backend *be, struct stage *synthetic_load,
                 struct worker_tuning *ret, struct err *err)
 {
     const struct msg_setup *m = &w->setup;
-    struct tuner t = {.drill = drill, .beside = be->ops->fork != NULL};
+    struct tuner t = {.synthetic_load = synthetic_load, .beside = be->ops->fork != NULL};
     struct err none;
     int rc;
 
@@ -137,10 +138,10 @@ int worker_tune(const struct worker *w, struct backend *be, struct stage *drill,
         *ret = (struct worker_tuning){m->tuned_slots, m->tuned_windows, m->tuned_rate, false};
         return 0;
     }
-    if (!measures(w->device))
+    if (!should_measure_device(w->device))
         return 0;
-    rc = measure(&t, !be->info.deterministic, ret, err);
-    drill_resize(drill, 0, 0, &none);
+    rc = measure_tuning(&t, !be->info.deterministic, ret, err);
+    synthetic_resize(synthetic_load, 0, 0, &none);
     be->peak = be->allocated; /* what was tried out is not what the work takes */
     return rc;
 }
@@ -150,30 +151,30 @@ void worker_recall(const struct worker *w, struct backend *be)
     const struct msg_setup *m = &w->setup;
     struct err err = {0};
 
-    if (m->ways_bytes == 0 || !be->ops->learn)
+    if (m->algorithms_bytes == 0 || !be->ops->learn)
         return;
-    if (be->ops->learn(be, m->ways, m->ways_bytes, &err) != 0)
+    if (be->ops->learn(be, m->algorithms, m->algorithms_bytes, &err) != 0)
         log_debug("what is remembered of the device is not taken: %s", err.msg);
 }
 
 /* ret: what the device knows by now, where the scheduler does not; else, and without the memory for
  * it, nothing. */
-static void find_ways(const struct worker *w, struct backend *be, struct buf *ret)
+static void find_algorithms(const struct worker *w, struct backend *be, struct buf *ret)
 {
     const struct msg_setup *m = &w->setup;
     struct err err = {0};
 
     if (!be->ops->recall)
         return;
-    if (be->ops->recall(be, ret, &err) != 0 || ret->len > SETUP_WAYS_MAX ||
-        (ret->len == m->ways_bytes && memcmp(ret->data, m->ways, ret->len) == 0))
+    if (be->ops->recall(be, ret, &err) != 0 || ret->len > SETUP_ALGORITHMS_MAX ||
+        (ret->len == m->algorithms_bytes && memcmp(ret->data, m->algorithms, ret->len) == 0))
         buf_free(ret);
 }
 
 /* "cuda:GPU-1234: NVIDIA H200, fp16, caches of 8 bits, 64 slots, encoding 16 at once; 800 x real
  * time, measured" */
-static void describe(const struct msg_ready *m, const char *name, uint32_t threads,
-                     enum cache_precision cache, char *text, size_t cap)
+static void describe_worker(const struct msg_ready *m, const char *name, uint32_t threads,
+                            enum cache_precision cache, char *text, size_t cap)
 {
     char with[48] = "", rate[64] = "";
 
@@ -192,7 +193,7 @@ void worker_post_ready(struct worker *w, struct backend *be, const struct stage 
 {
     char *why_not[SETUP_MAX_STAGES];
     uint32_t slots = stage_slots(stage);
-    struct buf b = BUF_INIT, ways = BUF_INIT;
+    struct buf b = BUF_INIT, algorithms = BUF_INIT;
     struct err text = {0};
     struct msg_ready m = {
         .capacity = room->capacity,
@@ -210,14 +211,15 @@ void worker_post_ready(struct worker *w, struct backend *be, const struct stage 
 
     for (uint32_t k = 0; k < m.stage_count; k++)
         why_not[k] = worker_sentence(room->why_not[k]);
-    describe(&m, w->device, be->info.threads, stage_cache(stage), text.msg, sizeof(text.msg));
+    describe_worker(&m, w->device, be->info.threads, stage_cache(stage), text.msg,
+                    sizeof(text.msg));
     m.description = worker_sentence(&text);
-    find_ways(w, be, &ways);
-    m.ways = ways.data;
-    m.ways_bytes = ways.len;
+    find_algorithms(w, be, &algorithms);
+    m.algorithms = algorithms.data;
+    m.algorithms_bytes = algorithms.len;
     msg_ready_put(&b, &m);
     outbox_post(&w->out, MSG_READY, &b);
-    buf_free(&ways);
+    buf_free(&algorithms);
     free(m.description);
     for (uint32_t k = 0; k < m.stage_count; k++)
         free(why_not[k]);

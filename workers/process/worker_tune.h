@@ -19,10 +19,10 @@ struct worker_tuning {
 
 /* Chooses: what SETUP says; what it remembers, where that fits; on GPUs and simulated devices what
  * is measured, within WORKER_TUNE_MS beside what is prepared; else 0, the stage's choice. Of
- * transcription alone; drill: as of stage_setup.tune. $NIGHTSHIFT_TUNE: 1 measures on every device,
- * 0 on none. An error is the device's: lack of memory is none. */
+ * transcription alone; synthetic load: as of stage_setup.tune. $NIGHTSHIFT_TUNE: 1 measures on
+ * every device, 0 on none. An error is the device's: lack of memory is none. */
 #define WORKER_TUNE_MS 20000
-int worker_tune(const struct worker *w, struct backend *be, struct stage *drill,
+int worker_tune(const struct worker *w, struct backend *be, struct stage *synthetic_load,
                 struct worker_tuning *ret, struct err *err);
 
 /* Gives the device the ways that SETUP has, before anything is loaded. What does not fit is timed

@@ -5,7 +5,7 @@
 
 #include "workers/speakers/match.h"
 
-static double likeness(const float *a, const float *b, uint32_t size)
+static double cosine_similarity(const float *a, const float *b, uint32_t size)
 {
     double ab = 0.0, aa = 0.0, bb = 0.0;
 
@@ -30,8 +30,8 @@ static bool has_vector(const float *vector) { return !isnan(vector[0]); }
 
 /* Those with a vector first; `order` is whose row a row is. Returns the rows; *some: of them with a
  * vector. */
-static uint32_t likenesses(struct assigning *a, uint32_t window, uint8_t speaks, uint32_t *order,
-                           uint32_t *some)
+static uint32_t compute_similarities(struct assigning *a, uint32_t window, uint8_t speaks,
+                                     uint32_t *order, uint32_t *some)
 {
     const struct diarize_input *in = a->in;
     uint32_t rows = 0;
@@ -44,7 +44,7 @@ static uint32_t likenesses(struct assigning *a, uint32_t window, uint8_t speaks,
                 continue;
             for (uint32_t k = 0; vectors && k < a->clusters; k++)
                 a->gain[(size_t)rows * a->clusters + k] =
-                    likeness(v, a->centroids + (size_t)k * in->size, in->size);
+                    cosine_similarity(v, a->centroids + (size_t)k * in->size, in->size);
             order[rows++] = s;
         }
         if (vectors)
@@ -108,7 +108,7 @@ int assign_clusters(const struct diarize_input *in, const uint8_t *speaks, const
             mine[s] = !constrained && clusters == 1 && (speaks[w] & 1u << s) ? 0 : ASSIGN_NONE;
         if (clusters == 0 || (!constrained && clusters == 1))
             continue;
-        rows = likenesses(&a, w, speaks[w], order, &some);
+        rows = compute_similarities(&a, w, speaks[w], order, &some);
         if (constrained)
             take_different(&a, rows, some, order, mine);
         else

@@ -45,7 +45,7 @@ void frames_free(struct frames *f)
 }
 
 /* Two local speakers of a window that are of one cluster count once. */
-static void hear(struct frames *f, uint32_t window)
+static void count_active_clusters(struct frames *f, uint32_t window)
 {
     const int32_t *cluster = f->clusters + (size_t)window * f->in->speakers;
     uint32_t at = f->frame - grid_start(f->g, window);
@@ -71,10 +71,10 @@ static void hear_all(struct frames *f)
     while (f->from < f->to && grid_end(f->g, f->from) <= f->frame)
         f->from++;
     for (uint32_t w = f->from; w < f->to; w++)
-        hear(f, w);
+        count_active_clusters(f, w);
 }
 
-static void insert(uint32_t *list, uint32_t n, uint32_t value)
+static void insert_sorted(uint32_t *list, uint32_t n, uint32_t value)
 {
     for (; n > 0 && list[n - 1] > value; n--)
         list[n] = list[n - 1];
@@ -99,7 +99,7 @@ static uint32_t take_highest(struct frames *f)
     return best;
 }
 
-static bool contains(const uint32_t *list, uint32_t n, uint32_t value)
+static bool list_contains(const uint32_t *list, uint32_t n, uint32_t value)
 {
     for (uint32_t i = 0; i < n; i++)
         if (list[i] == value)
@@ -117,11 +117,11 @@ const uint32_t *frames_next(struct frames *f, uint32_t count)
 
         if (k == f->most)
             break;
-        insert(f->chosen, n, k);
+        insert_sorted(f->chosen, n, k);
     }
     for (; n < count && other < f->most; other++)
-        if (!contains(f->chosen, n, other)) {
-            insert(f->chosen, n, other);
+        if (!list_contains(f->chosen, n, other)) {
+            insert_sorted(f->chosen, n, other);
             n++;
         }
     for (uint32_t i = 0; i < f->heard_count; i++)

@@ -51,7 +51,7 @@ void matcher_free(struct matcher *m)
     free(m);
 }
 
-static double cost(const struct problem *p, uint32_t row, uint32_t column)
+static double compute_cell_cost(const struct problem *p, uint32_t row, uint32_t column)
 {
     return -(p->turned ? p->gain[(size_t)column * p->rows + row]
                        : p->gain[(size_t)row * p->columns + column]);
@@ -69,7 +69,7 @@ static uint32_t next_column(struct matcher *m, const struct problem *p, uint32_t
 
         if (m->column_done[c])
             continue;
-        way = least + cost(p, row, c) - m->row_price[row] - m->column_price[c];
+        way = least + compute_cell_cost(p, row, c) - m->row_price[row] - m->column_price[c];
         if (way < m->shortest[c]) {
             m->shortest[c] = way;
             m->from[c] = (int32_t)row;
@@ -85,7 +85,7 @@ static uint32_t next_column(struct matcher *m, const struct problem *p, uint32_t
 }
 
 /* Gives one more row a column; those on the way to it change theirs. */
-static void augment(struct matcher *m, const struct problem *p, uint32_t first)
+static void augment_matching(struct matcher *m, const struct problem *p, uint32_t first)
 {
     double least = 0.0;
     uint32_t row = first, end;
@@ -135,6 +135,6 @@ void matcher_run(struct matcher *m, const double *gain, uint32_t rows, uint32_t 
     memset(m->row_of, 0xff, p.columns * sizeof(int32_t));
     memset(m->column_of, 0xff, p.rows * sizeof(int32_t));
     for (uint32_t r = 0; r < p.rows; r++)
-        augment(m, &p, r);
+        augment_matching(m, &p, r);
     memcpy(column_of, p.turned ? m->row_of : m->column_of, rows * sizeof(int32_t));
 }

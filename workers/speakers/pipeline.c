@@ -14,7 +14,7 @@
 
 static bool fraction(float x) { return isfinite(x) && x > 0.0f; }
 
-static int check(const struct diarize_params *p, struct err *err)
+static int check_diarize_params(const struct diarize_params *p, struct err *err)
 {
     if (!isfinite(p->threshold) || p->threshold < 0.0f ||
         (p->clustering == DIARIZE_VBX && (!fraction(p->fa) || !fraction(p->fb))) ||
@@ -43,7 +43,8 @@ static int check_vector(const float *v, uint32_t size, uint32_t window, struct e
 }
 
 /* Whom a window hears at all, and whom long enough alone. */
-static void hear(const struct diarize_input *in, uint32_t window, uint8_t *speaks, uint8_t *clean)
+static void find_window_speakers(const struct diarize_input *in, uint32_t window, uint8_t *speaks,
+                                 uint8_t *clean)
 {
     const uint8_t *row = in->active + (size_t)window * in->frames;
     uint32_t alone[8] = {0};
@@ -66,7 +67,7 @@ static int find_clean(struct pipeline *pl, struct err *err)
     for (uint32_t w = 0; w < in->windows; w++) {
         uint8_t clean;
 
-        hear(in, w, &pl->speaks[w], &clean);
+        find_window_speakers(in, w, &pl->speaks[w], &clean);
         if (pl->speaks[w] >> in->speakers)
             return err_set(err, ERR_INPUT, "window %u has more than %u speakers", w, in->speakers);
         for (uint32_t s = 0; s < in->speakers; s++) {
@@ -101,7 +102,7 @@ int pipeline_prepare(const struct diarize_input *in, const struct diarize_params
                      struct pipeline *ret, struct err *err)
 {
     struct pipeline pl = {.in = in, .p = p};
-    int rc = check(p, err);
+    int rc = check_diarize_params(p, err);
 
     if (rc == 0)
         rc = grid_of(in, &pl.grid, err);
@@ -223,8 +224,8 @@ static int find_vectors(const struct pipeline *pl, const int32_t *local, const u
 }
 
 /* clusters: how many there may be, those that only the count of speakers makes included. */
-static int tell(const struct pipeline *pl, const int32_t *local, struct turns *t, uint32_t clusters,
-                struct diarize_result *ret, struct err *err)
+static int make_diarize_result(const struct pipeline *pl, const int32_t *local, struct turns *t,
+                               uint32_t clusters, struct diarize_result *ret, struct err *err)
 {
     uint32_t *number = malloc(((size_t)clusters + 1) * sizeof(*number));
     struct diarize_result r = {0};
@@ -269,7 +270,7 @@ int pipeline_finish(const struct pipeline *pl, const int32_t *local, struct diar
     rc = turns_find(pl->in, &pl->grid, local, pl->count, clusters, (double)pl->p->min_duration_off,
                     &turns, err);
     if (rc == 0)
-        rc = tell(pl, local, &turns, clusters, ret, err);
+        rc = make_diarize_result(pl, local, &turns, clusters, ret, err);
     turns_free(&turns);
     return rc;
 }

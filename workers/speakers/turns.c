@@ -23,50 +23,51 @@ void turns_free(struct turns *t)
     *t = (struct turns){0};
 }
 
-static int add(struct turns *t, struct diarize_turn turn, struct err *err)
+static int append_speaker_turn(struct turns *t, struct diarize_turn turn, struct err *err)
 {
-    if (t->count == t->cap) {
-        uint32_t cap = t->cap ? 2 * t->cap : 64;
-        struct diarize_turn *list = realloc(t->list, cap * sizeof(*list));
+    if (t->count == t->capacity) {
+        uint32_t capacity = t->capacity ? 2 * t->capacity : 64;
+        struct diarize_turn *list = realloc(t->list, capacity * sizeof(*list));
 
         if (!list)
-            return err_set(err, ERR_NOMEM, "no memory for %u turns", cap);
+            return err_set(err, ERR_NOMEM, "no memory for %u turns", capacity);
         t->list = list;
-        t->cap = cap;
+        t->capacity = capacity;
     }
     t->list[t->count++] = turn;
     return 0;
 }
 
-static double middle(const struct finding *f, uint32_t frame)
+static double compute_frame_middle(const struct finding *f, uint32_t frame)
 {
     return (double)frame * f->in->frame_s + 0.5 * f->in->frame_length_s;
 }
 
-static int begin(struct finding *f, uint32_t k, uint32_t frame, struct err *err)
+static int begin_speaker_turn(struct finding *f, uint32_t k, uint32_t frame, struct err *err)
 {
-    double start = middle(f, frame);
+    double start = compute_frame_middle(f, frame);
     int rc;
 
     if (f->last[k] != NEVER && start - f->found.list[f->last[k]].end_s < f->min_off_s)
         return 0; /* the same turn goes on */
-    rc = add(&f->found, (struct diarize_turn){start, start, k}, err);
+    rc = append_speaker_turn(&f->found, (struct diarize_turn){start, start, k}, err);
     if (rc == 0)
         f->last[k] = f->found.count - 1;
     return rc;
 }
 
 /* Both lists ascend: what is in one alone has begun or ended. */
-static int step(struct finding *f, uint32_t frame, const uint32_t *now, uint32_t n, struct err *err)
+static int update_turns(struct finding *f, uint32_t frame, const uint32_t *now, uint32_t n,
+                        struct err *err)
 {
     uint32_t i = 0, k = 0;
     int rc = 0;
 
     while (rc == 0 && (i < f->n || k < n)) {
         if (k == n || (i < f->n && f->speaking[i] < now[k])) {
-            f->found.list[f->last[f->speaking[i++]]].end_s = middle(f, frame);
+            f->found.list[f->last[f->speaking[i++]]].end_s = compute_frame_middle(f, frame);
         } else if (i == f->n || now[k] < f->speaking[i]) {
-            rc = begin(f, now[k++], frame, err);
+            rc = begin_speaker_turn(f, now[k++], frame, err);
         } else {
             i++;
             k++;
@@ -78,7 +79,7 @@ static int step(struct finding *f, uint32_t frame, const uint32_t *now, uint32_t
     return rc;
 }
 
-static void cut(struct turns *t, double duration_s)
+static void cut_turns_at_end(struct turns *t, double duration_s)
 {
     uint32_t to = 0;
 
@@ -108,11 +109,12 @@ int turns_find(const struct diarize_input *in, const struct grid *g, const int32
         f.last[k] = NEVER;
     f.speaking = f.last ? f.last + most + 1 : NULL;
     for (uint32_t t = 0; rc == 0 && t < g->total; t++)
-        rc = step(&f, t, frames_next(frames, count[t]), count[t], err);
+        rc = update_turns(&f, t, frames_next(frames, count[t]), count[t], err);
     if (rc == 0)
-        rc = step(&f, g->total - 1, NULL, 0, err); /* the last frame's middle ends what goes on */
+        rc = update_turns(&f, g->total - 1, NULL, 0,
+                          err); /* the last frame's middle ends what goes on */
     if (rc == 0) {
-        cut(&f.found, in->duration_s);
+        cut_turns_at_end(&f.found, in->duration_s);
         *ret = f.found;
     } else {
         turns_free(&f.found);

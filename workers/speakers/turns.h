@@ -9,7 +9,7 @@
 
 struct turns {                 /* owned: turns_free */
     struct diarize_turn *list; /* by start, then speaker: the cluster */
-    uint32_t count, cap;
+    uint32_t count, capacity;
 };
 
 /* clusters: [windows][speakers], negative for none, below `most`. count: [g->total], none above

@@ -9,7 +9,7 @@
 static bool within_letter(char c) { return ((unsigned char)c & 0xC0) == 0x80; }
 
 /* Where to cut n bytes: inside; 0: they are one letter. */
-static size_t middle(const char *s, size_t n)
+static size_t find_cut_point(const char *s, size_t n)
 {
     size_t mid = n / 2, at;
 
@@ -43,22 +43,22 @@ static int find_limit(struct pieces *p, const struct embedder *m, struct err *er
 }
 
 /* Takes over text. */
-static int put(struct pieces *p, char *text, uint32_t of, struct err *err)
+static int add_text_piece(struct pieces *p, char *text, uint32_t of, struct err *err)
 {
-    if (p->n == p->room) {
-        uint32_t room = p->room ? 2 * p->room : 16;
-        char **texts = realloc(p->text, room * sizeof(*texts));
+    if (p->n == p->capacity) {
+        uint32_t capacity = p->capacity ? 2 * p->capacity : 16;
+        char **texts = realloc(p->text, capacity * sizeof(*texts));
         uint32_t *ofs;
 
         if (texts)
             p->text = texts;
-        ofs = texts ? realloc(p->of, room * sizeof(*ofs)) : NULL;
+        ofs = texts ? realloc(p->of, capacity * sizeof(*ofs)) : NULL;
         if (!ofs) {
             free(text);
-            return err_set(err, ERR_NOMEM, "no memory for %u pieces of passages", room);
+            return err_set(err, ERR_NOMEM, "no memory for %u pieces of passages", capacity);
         }
         p->of = ofs;
-        p->room = room;
+        p->capacity = capacity;
     }
     p->text[p->n] = text;
     p->of[p->n++] = of;
@@ -78,9 +78,9 @@ static int add_part(struct pieces *p, const struct embedder *m, const char *s, s
         return err_set(err, ERR_NOMEM, "no memory for a passage");
     rc = embedder_count(m, text, &tokens, err);
     if (rc == 0 && tokens > p->limit)
-        cut = middle(s, n);
+        cut = find_cut_point(s, n);
     if (rc == 0 && cut == 0)
-        return put(p, text, of, err);
+        return add_text_piece(p, text, of, err);
     free(text);
     if (rc == 0)
         rc = add_part(p, m, s, cut, of, err);

@@ -13,7 +13,7 @@ struct embedder;
 struct pieces {
     char **text;  /* owned: [n] */
     uint32_t *of; /* owned: [n], ascending: whose piece it is */
-    uint32_t n, room;
+    uint32_t n, capacity;
     uint32_t limit; /* tokens of a piece; 0: not asked for yet */
 };
 

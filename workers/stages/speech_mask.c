@@ -81,8 +81,8 @@ static struct silero_block block_of(const struct speech_mask *m, const float *wi
 }
 
 /* The probabilities of voice of n windows from `first` on, at most `most`. */
-static int listen(struct speech_mask *m, const float *pcm, const size_t *where, uint32_t first,
-                  uint32_t n, struct err *err)
+static int compute_voice_probs(struct speech_mask *m, const float *pcm, const size_t *where,
+                               uint32_t first, uint32_t n, struct err *err)
 {
     int rc = 0;
 
@@ -103,7 +103,7 @@ static uint32_t frame_at(int64_t sample)
     return sample <= FRAME_FIRST ? 0 : frame < PYANNET_FRAMES ? (uint32_t)frame : PYANNET_FRAMES;
 }
 
-static int mask(const float *prob, uint8_t *sets, struct err *err)
+static int clear_nonspeech_frames(const float *prob, uint8_t *sets, struct err *err)
 {
     struct speech *speech = NULL;
     struct speech_span span;
@@ -135,9 +135,10 @@ int speech_mask_run(struct speech_mask *m, const float *pcm, const size_t *at, u
     for (uint32_t first = 0; rc == 0 && first < n; first += m->most) {
         uint32_t some = n - first < m->most ? n - first : m->most;
 
-        rc = listen(m, pcm, at, first, some, err);
+        rc = compute_voice_probs(m, pcm, at, first, some, err);
         for (uint32_t i = 0; rc == 0 && i < some; i++)
-            rc = mask(m->prob + i * STEPS, sets + (size_t)(first + i) * PYANNET_FRAMES, err);
+            rc = clear_nonspeech_frames(m->prob + i * STEPS,
+                                        sets + (size_t)(first + i) * PYANNET_FRAMES, err);
     }
     return rc;
 }

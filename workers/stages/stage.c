@@ -26,7 +26,7 @@ const struct stage_kind *stage_kind_find(const char *name)
     return NULL;
 }
 
-static const struct stage_kind *find(const char *name, struct err *err)
+static const struct stage_kind *find_stage_kind(const char *name, struct err *err)
 {
     const struct stage_kind *kind = stage_kind_find(name);
 
@@ -92,11 +92,11 @@ bool stage_hears(const char *name)
     return kind && kind->hears;
 }
 
-bool stage_settles(const char *name)
+bool stage_finalizes(const char *name)
 {
     const struct stage_kind *kind = stage_kind_find(name);
 
-    return kind && kind->settles;
+    return kind && kind->finalizes;
 }
 
 uint32_t stage_bytes_per_s(const char *name, const char *params)
@@ -162,7 +162,7 @@ const char *stage_of_model(const char *dir)
 
 int stage_model_hash(const char *name, const char *dir, char ret[MODEL_HASH_LEN], struct err *err)
 {
-    const struct stage_kind *kind = find(name, err);
+    const struct stage_kind *kind = find_stage_kind(name, err);
 
     if (!kind)
         return err->code;
@@ -194,7 +194,7 @@ void *stage_self(const struct stage *s, const struct stage_kind *kind)
 int stage_open(const struct stage_setup *setup, struct backend *be, struct stage **ret,
                struct err *err)
 {
-    const struct stage_kind *kind = find(setup->name, err);
+    const struct stage_kind *kind = find_stage_kind(setup->name, err);
     void *self;
     int rc;
 
@@ -214,7 +214,7 @@ void stage_close(struct stage *s)
 
 int stage_predict_bytes(const struct stage_setup *setup, bool gpu, uint64_t *ret, struct err *err)
 {
-    const struct stage_kind *kind = find(setup->name, err);
+    const struct stage_kind *kind = find_stage_kind(setup->name, err);
 
     return kind ? kind->predict(setup, gpu, ret, err) : err->code;
 }

@@ -33,9 +33,9 @@ struct stage_setup {
     enum cache_precision cache; /* of transcriptions */
     uint32_t slots, windows;    /* at once; 0: chosen */
     /* Transcription: asked when the models are loaded, before room is made: slots and windows, to
-     * be chosen instead of those above. drill: these models at made-up work (stages/drill.h), for
-     * this call. NULL: nobody measures. */
-    int (*tune)(void *arg, struct stage *drill, uint32_t *slots, uint32_t *windows,
+     * be chosen instead of those above. synthetic load: these models at made-up work
+     * (stages/synthetic load.h), for this call. NULL: nobody measures. */
+    int (*tune)(void *arg, struct stage *synthetic_load, uint32_t *slots, uint32_t *windows,
                 struct err *err);
     void *tune_arg;
 };
@@ -72,17 +72,18 @@ struct stage_work {
     const struct result_passage *passages; /* embed-text; borrowed until the lane ends */
     uint32_t passage_count;
     /* transcribe: what is known of the shard but for the times of words; NULL: it is to be heard.
-     * Borrowed until the lane ends. told_source: of its segments this lane's, and all else of it
-     * from the first source's lane. */
-    const struct result_told *told;
-    uint32_t told_source;
-    struct stage_drill { /* drills (stages/drill.h), which ask for nothing of the above */
-        uint32_t prompt; /* positions of the decoder that are only fed, */
+     * Borrowed until the lane ends. known_text_source: of its segments this lane's, and all else of
+     * it from the first source's lane. */
+    const struct result_known_text *known_text;
+    uint32_t known_text_source;
+    struct stage_synthetic { /* drills (stages/synthetic load.h), which ask for nothing of the above
+                              */
+        uint32_t prompt;     /* positions of the decoder that are only fed, */
         uint32_t tokens; /*   and behind them those from which a token is chosen; 0 of both: none */
         bool apart;      /* the encoder's parts are timed one by one, which holds a device up */
         bool beside;     /* windows are replaced one batch after the other, each encoded while the
                             other slots are stepped, as a run does */
-    } drill;
+    } synthetic_load;
 };
 
 struct stage_lane;
@@ -101,8 +102,8 @@ struct hearing stage_hearing(const char *name, const char *params);
 /* Does it hear each source by itself, where there are several? */
 bool stage_hears_apart(const char *name, const char *params);
 struct hearing_words stage_hearing_words(const char *name, const char *params);
-bool stage_hears(const char *name);   /* false: works on passages, nothing is decoded */
-bool stage_settles(const char *name); /* its recordings are settled as a whole in the end */
+bool stage_hears(const char *name);     /* false: works on passages, nothing is decoded */
+bool stage_finalizes(const char *name); /* its recordings are finalized as a whole in the end */
 /* For which stage a folder's model is, by its config.json or pyannote's layout; "transcribe" where
  * they say no other. */
 const char *stage_of_model(const char *dir);

@@ -10,8 +10,8 @@
 #include "gpu/backend.h"
 #include "gpu/peak.h"
 #include "workers/audio/babble.h"
-#include "workers/stages/drill.h"
 #include "workers/stages/stage_kind.h"
+#include "workers/stages/synthetic_load.h"
 
 #define RATE 16000
 #define LANES 2
@@ -22,7 +22,7 @@
 #define ROUND_S 1.0         /* at least */
 #define MOST_UNITS 360      /* an hour in each lane */
 #define BABBLE_S 81         /* whole turns of each voice; then it begins again */
-#define WINDOW_S 30.0       /* of a drill's lane */
+#define WINDOW_S 30.0       /* of a synthetic load's lane */
 #define PROMPT 4            /* tokens before the first that is chosen */
 #define USUAL_TOKENS 100
 #define USUAL_ROUNDS 5
@@ -33,7 +33,7 @@ struct bench {
     const struct stage_bench_params *params;
     struct backend *be;
     struct stage *stage;
-    bool drills, hears;
+    bool loads, hears;
     uint32_t rounds;
     struct peak *peak;               /* drills */
     float *babble;                   /* [BABBLE_S * RATE] */
@@ -48,8 +48,8 @@ struct bench {
 /* What is done in one round. */
 struct round {
     uint32_t lanes;
-    uint32_t units;           /* of each lane's sound, or of its passages */
-    struct stage_drill drill; /* or this of its window */
+    uint32_t units;                        /* of each lane's sound, or of its passages */
+    struct stage_synthetic synthetic_load; /* or this of its window */
 };
 
 struct sample {
@@ -151,7 +151,7 @@ static int add_lane(struct bench *b, const struct round *r, uint32_t lane, struc
                               .end_arg = b,
                               .source = {.read = read_babble, .release = release_babble, .arg = b},
                               .language = "",
-                              .drill = r->drill};
+                              .synthetic_load = r->synthetic_load};
     struct stage_lane *ignored;
     int rc;
 
@@ -194,11 +194,11 @@ static int run_round(struct bench *b, const struct round *r, struct sample *ret,
     return rc;
 }
 
-int stage_bench_drill(struct stage *drill, uint32_t lanes, struct stage_drill work, double *ret,
-                      struct err *err)
+int stage_bench_synthetic(struct stage *synthetic_load, uint32_t lanes, struct stage_synthetic work,
+                          double *ret, struct err *err)
 {
-    const struct round round = {.lanes = lanes, .drill = work};
-    struct bench b = {.stage = drill, .hears = true};
+    const struct round round = {.lanes = lanes, .synthetic_load = work};
+    struct bench b = {.stage = synthetic_load, .hears = true};
     struct sample s;
     int rc = run_round(&b, &round, &s, err);
 
@@ -217,7 +217,7 @@ static uint32_t tokens_of(const struct bench *b)
 static struct round whole_window(const struct bench *b)
 {
     return (struct round){.lanes = stage_slots(b->stage),
-                          .drill = {.prompt = PROMPT - 1, .tokens = tokens_of(b) + 1}};
+                          .synthetic_load = {.prompt = PROMPT - 1, .tokens = tokens_of(b) + 1}};
 }
 
 /* The same as a run does it: where the device encodes beside its steps, as windows that follow
@@ -226,26 +226,26 @@ static struct round as_a_run(const struct bench *b)
 {
     struct round r = whole_window(b);
 
-    r.drill.beside = b->be->ops->fork != NULL;
+    r.synthetic_load.beside = b->be->ops->fork != NULL;
     return r;
 }
 
 /* What is prepared at first use, and recorded at the second, is not part of a measurement. A model
  * has been warmed up when it was loaded: where nothing is recorded one window is enough. */
-static int warm(struct bench *b, struct err *err)
+static int warm_up_bench(struct bench *b, struct err *err)
 {
     struct round first = {.lanes = 1};
     struct sample ignored;
 
     if (b->be->ops->record_begin)
         first = (struct round){.lanes = stage_slots(b->stage),
-                               .drill = {.prompt = PROMPT - 1, .tokens = 2}};
+                               .synthetic_load = {.prompt = PROMPT - 1, .tokens = 2}};
     return run_round(b, &first, &ignored, err);
 }
 
 /* The fastest of the ladder by one round each; the model stays loaded. ERR_VRAM when not even the
  * first fits. */
-static int climb(struct bench *b, uint32_t *ret, struct err *err)
+static int find_fastest_slots(struct bench *b, uint32_t *ret, struct err *err)
 {
     const struct stage_bench_params *p = b->params;
     double best = 0.0;
@@ -253,15 +253,15 @@ static int climb(struct bench *b, uint32_t *ret, struct err *err)
     for (uint32_t i = 0; i < p->ladder_count; i++) {
         struct round round;
         struct sample s;
-        int rc = drill_resize(b->stage, p->ladder[i], p->setup.windows, err);
+        int rc = synthetic_resize(b->stage, p->ladder[i], p->setup.windows, err);
 
         if (rc == 0)
-            rc = warm(b, err);
+            rc = warm_up_bench(b, err);
         round = whole_window(b);
         if (rc == 0)
             rc = run_round(b, &round, &s, err);
         round = as_a_run(b);
-        if (rc == 0 && round.drill.beside)
+        if (rc == 0 && round.synthetic_load.beside)
             rc = run_round(b, &round, &s, err);
         if (rc == ERR_VRAM && best > 0.0)
             return 0;
@@ -276,25 +276,25 @@ static int climb(struct bench *b, uint32_t *ret, struct err *err)
 }
 
 /* Room, and the yardstick. */
-static int prepare_drill(struct bench *b, struct err *err)
+static int prepare_synthetic(struct bench *b, struct err *err)
 {
     const struct stage_bench_params *p = b->params;
     uint32_t slots = p->setup.slots;
-    struct drill_meter m;
+    struct synthetic_meter m;
     double ignored;
     int rc;
 
-    drill_meter(b->stage, &m);
+    synthetic_meter(b->stage, &m);
     if ((uint64_t)tokens_of(b) + PROMPT > m.positions)
         return err_set(err, ERR_USAGE, "a window of this model has at most %u tokens",
                        m.positions - PROMPT);
-    rc = climb(b, &slots, err);
+    rc = find_fastest_slots(b, &slots, err);
     if (rc == 0)
-        rc = drill_resize(b->stage, slots ? slots : m.default_slots, p->setup.windows, err);
+        rc = synthetic_resize(b->stage, slots ? slots : m.default_slots, p->setup.windows, err);
     if (rc == 0)
         rc = peak_new(b->be, stage_precision(b->stage), &b->peak, err);
     if (rc == 0)
-        rc = warm(b, err);
+        rc = warm_up_bench(b, err);
     if (rc == 0)
         rc = peak_gflops_s(b->peak, &ignored, err);
     return rc;
@@ -317,8 +317,8 @@ static int choose_units(struct bench *b, struct round *r, struct err *err)
 
 /* ---- all rounds */
 
-/* Of each round; but for the first two of a drill's networks: the peak beside it, the round with
- * one network after the other, then ms. */
+/* Of each round; but for the first two of a synthetic load's networks: the peak beside it, the
+ * round with one network after the other, then ms. */
 struct series {
     double wall[MAX_ROUNDS], cpu[MAX_ROUNDS];
     double in_turn[MAX_ROUNDS];
@@ -342,10 +342,10 @@ static double median(double *values, uint32_t n)
 
 /* The parts of the encoder in round i, between before and m, whose windows go through it once more
  * where the round did not tell them apart. */
-static int measure_parts(struct bench *b, const struct drill_meter *before, struct drill_meter m,
-                         struct series *v, uint32_t i, struct err *err)
+static int measure_parts(struct bench *b, const struct synthetic_meter *before,
+                         struct synthetic_meter m, struct series *v, uint32_t i, struct err *err)
 {
-    const struct round again = {.lanes = stage_slots(b->stage), .drill = {.apart = true}};
+    const struct round again = {.lanes = stage_slots(b->stage), .synthetic_load = {.apart = true}};
     struct asr_times first = before->times;
     struct sample ignored;
     double n;
@@ -356,10 +356,10 @@ static int measure_parts(struct bench *b, const struct drill_meter *before, stru
     v->step[i] =
         (double)(m.times.step_ns - first.step_ns) / (double)(m.times.steps - first.steps) / 1e6;
     if (m.times.encoder_ns == first.encoder_ns) {
-        drill_meter(b->stage, &m);
+        synthetic_meter(b->stage, &m);
         first = m.times;
         rc = run_round(b, &again, &ignored, err);
-        drill_meter(b->stage, &m);
+        synthetic_meter(b->stage, &m);
         n = (double)(m.times.windows - first.windows) * 1e6;
     }
     v->mel[i] = (double)(m.times.mel_ns - first.mel_ns) / n;
@@ -369,52 +369,52 @@ static int measure_parts(struct bench *b, const struct drill_meter *before, stru
     return rc;
 }
 
-/* A drill's round: each network alone, then both as a run has them. ret: what a run has; alone:
- * after the first. */
-static int run_drill(struct bench *b, const struct round *r, double *in_turn, struct sample *ret,
-                     struct drill_meter *alone, struct err *err)
+/* A synthetic load's round: each network alone, then both as a run has them. ret: what a run has;
+ * alone: after the first. */
+static int run_synthetic(struct bench *b, const struct round *r, double *in_turn,
+                         struct sample *ret, struct synthetic_meter *alone, struct err *err)
 {
     const struct round both = as_a_run(b);
     int rc = run_round(b, r, ret, err);
 
     *in_turn = ret->wall_s;
-    drill_meter(b->stage, alone);
-    return rc == 0 && both.drill.beside ? run_round(b, &both, ret, err) : rc;
+    synthetic_meter(b->stage, alone);
+    return rc == 0 && both.synthetic_load.beside ? run_round(b, &both, ret, err) : rc;
 }
 
-/* Round i; a drill's between two measurements of the peak. */
+/* Round i; a synthetic load's between two measurements of the peak. */
 static int measure_round(struct bench *b, const struct round *r, struct series *v, uint32_t i,
                          struct err *err)
 {
     double before = 0.0, after = 0.0;
-    struct drill_meter m, alone;
+    struct synthetic_meter m, alone;
     struct sample s;
     int rc = 0;
 
-    if (b->drills) {
-        drill_meter(b->stage, &m);
+    if (b->loads) {
+        synthetic_meter(b->stage, &m);
         rc = peak_gflops_s(b->peak, &before, err);
     }
     if (rc == 0)
-        rc =
-            b->drills ? run_drill(b, r, &v->in_turn[i], &s, &alone, err) : run_round(b, r, &s, err);
-    if (rc == 0 && b->drills)
+        rc = b->loads ? run_synthetic(b, r, &v->in_turn[i], &s, &alone, err)
+                      : run_round(b, r, &s, err);
+    if (rc == 0 && b->loads)
         rc = peak_gflops_s(b->peak, &after, err);
     if (rc != 0)
         return rc;
     v->wall[i] = s.wall_s;
     v->cpu[i] = s.cpu_s;
     v->peak[i] = (before + after) / 2.0;
-    return b->drills ? measure_parts(b, &m, alone, v, i, err) : 0;
+    return b->loads ? measure_parts(b, &m, alone, v, i, err) : 0;
 }
 
 static void summarise_networks(const struct bench *b, struct series *v,
                                struct stage_bench_result *ret)
 {
     struct stage_bench_networks *n = &ret->networks;
-    struct drill_meter m;
+    struct synthetic_meter m;
 
-    drill_meter(b->stage, &m);
+    synthetic_meter(b->stage, &m);
     n->tokens = tokens_of(b);
     n->weight_bytes = m.weight_bytes;
     n->slot_bytes = m.slot_bytes;
@@ -433,14 +433,14 @@ static void summarise_networks(const struct bench *b, struct series *v,
     n->beside = b->be->ops->fork != NULL;
 }
 
-static void summarise(const struct bench *b, const struct round *r, struct series *v,
-                      struct stage_bench_result *ret)
+static void summarise_rounds(const struct bench *b, const struct round *r, struct series *v,
+                             struct stage_bench_result *ret)
 {
     double items = (double)b->items, wall = median(v->wall, b->rounds);
 
-    if (b->drills)
+    if (b->loads)
         items = r->lanes; /* a round's; the encoder may have had them once more */
-    ret->seconds = b->drills  ? WINDOW_S * r->lanes
+    ret->seconds = b->loads   ? WINDOW_S * r->lanes
                    : b->hears ? (double)r->lanes * r->units * UNIT_S
                               : items * PASSAGE_CHARS / SPEECH_CHARS_S;
     ret->rounds = b->rounds;
@@ -452,24 +452,24 @@ static void summarise(const struct bench *b, const struct round *r, struct serie
     ret->cache = stage_cache(b->stage);
     ret->slots = stage_slots(b->stage);
     ret->at_once = stage_windows(b->stage);
-    if (b->drills)
+    if (b->loads)
         summarise_networks(b, v, ret);
 }
 
-static int measure(struct bench *b, struct stage_bench_result *ret, struct err *err)
+static int measure_rounds(struct bench *b, struct stage_bench_result *ret, struct err *err)
 {
     struct series *v = malloc(sizeof(*v));
     struct round round = {.lanes = LANES, .units = 1};
     int rc = v ? 0 : err_set(err, ERR_NOMEM, "no memory for a measurement");
 
-    if (b->drills)
+    if (b->loads)
         round = whole_window(b);
     else if (rc == 0)
         rc = choose_units(b, &round, err);
     for (uint32_t i = 0; rc == 0 && i < b->rounds; i++)
         rc = measure_round(b, &round, v, i, err);
     if (rc == 0)
-        summarise(b, &round, v, ret);
+        summarise_rounds(b, &round, v, ret);
     free(v);
     return rc;
 }
@@ -479,10 +479,10 @@ static int open_stage(struct bench *b, struct err *err)
     const struct stage_setup *setup = &b->params->setup;
     const struct stage_kind *kind = stage_kind_find(setup->name);
 
-    b->drills = kind && kind->drill;
+    b->loads = kind && kind->synthetic_load;
     b->hears = stage_hears(setup->name);
-    return b->drills ? kind->drill(setup, b->be, &b->stage, err)
-                     : stage_open(setup, b->be, &b->stage, err);
+    return b->loads ? kind->synthetic_load(setup, b->be, &b->stage, err)
+                    : stage_open(setup, b->be, &b->stage, err);
 }
 
 int stage_bench_run(struct backend *be, const struct stage_bench_params *params,
@@ -499,11 +499,11 @@ int stage_bench_run(struct backend *be, const struct stage_bench_params *params,
     rc = open_stage(&b, err);
     r.load_s = (double)(clock_mono_ns() - start) / 1e9;
     if (rc == 0)
-        rc = b.drills  ? prepare_drill(&b, err)
+        rc = b.loads   ? prepare_synthetic(&b, err)
              : b.hears ? make_babble(&b, err)
                        : make_passages(&b, err);
     if (rc == 0)
-        rc = measure(&b, &r, err);
+        rc = measure_rounds(&b, &r, err);
     peak_free(b.peak);
     stage_close(b.stage);
     free(b.babble);

@@ -1,7 +1,7 @@
 /* workers/stages/stage_bench.h - how fast a stage works here: lanes are added, steps are taken,
  * results come back (stages/stage.h), on sound and text that are made up; of a transcription its
- * two networks alone, at forced work (stages/drill.h), and how near that is to what the device can
- * (gpu/peak.h, measured in turn with it). Every figure is a median. One thread. */
+ * two networks alone, at forced work (stages/synthetic load.h), and how near that is to what the
+ * device can (gpu/peak.h, measured in turn with it). Every figure is a median. One thread. */
 #ifndef NIGHTSHIFT_WORKERS_STAGES_STAGE_BENCH_H
 #define NIGHTSHIFT_WORKERS_STAGES_STAGE_BENCH_H
 
@@ -14,8 +14,8 @@
 struct backend;
 
 struct stage_bench_params {
-    struct stage_setup setup; /* as for a worker; of a drill as drill_open has it. tune is not
-                                 asked */
+    struct stage_setup setup; /* as for a worker; of a synthetic load as synthetic_open has it. tune
+                                 is not asked */
     uint32_t rounds;          /* 0: 5 */
     /* Of drills alone: */
     const uint32_t *ladder; /* NULL, or numbers of slots to try first: the fastest is measured; */
@@ -37,7 +37,7 @@ struct stage_bench_result {
     double items_per_second; /* windows of sound, or passages */
     double vectors_per_item; /* of diarization: voices in a window. What was heard decides */
 
-    struct stage_bench_networks { /* of a drill; else 0 */
+    struct stage_bench_networks { /* of a synthetic load; else 0 */
         uint32_t tokens;
         uint64_t weight_bytes, slot_bytes;
         double mel_ms, encoder_ms, cross_ms; /* per window */
@@ -49,22 +49,22 @@ struct stage_bench_result {
         double encoder_share; /* of that peak */
         /* Each network alone: log-mel, encoder and the decoder's keys and values; prompt and
          * tokens. Items_per_second is of both: windows encoded beside the steps of others where
-         * the device can do that (stages/drill.h), else one after the other. */
+         * the device can do that (stages/synthetic load.h), else one after the other. */
         double encoder_windows_s, decoder_windows_s;
         bool beside;
     } networks;
 };
 
-/* Of a drill a round is all slots once; where both networks run at once, once more for each alone.
- * Of other stages it lasts a second at least, with two recordings at once; a passage is of some 400
- * characters and counts as 27 s, of which people speak it, and what diarization does in the end for
- * a recording as a whole (clustering) is not in it. ERR_USAGE: more rounds or tokens than there can
- * be; else as stage_open and stage_step. */
+/* Of a synthetic load a round is all slots once; where both networks run at once, once more for
+ * each alone. Of other stages it lasts a second at least, with two recordings at once; a passage is
+ * of some 400 characters and counts as 27 s, of which people speak it, and what diarization does in
+ * the end for a recording as a whole (clustering) is not in it. ERR_USAGE: more rounds or tokens
+ * than there can be; else as stage_open and stage_step. */
 int stage_bench_run(struct backend *be, const struct stage_bench_params *params,
                     struct stage_bench_result *ret, struct err *err);
 
-/* So many lanes of a drill that has room, to their end. *ret: seconds. ERR_VRAM. */
-int stage_bench_drill(struct stage *drill, uint32_t lanes, struct stage_drill work, double *ret,
-                      struct err *err);
+/* So many lanes of a synthetic load that has room, to their end. *ret: seconds. ERR_VRAM. */
+int stage_bench_synthetic(struct stage *synthetic_load, uint32_t lanes, struct stage_synthetic work,
+                          double *ret, struct err *err);
 
 #endif

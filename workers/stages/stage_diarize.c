@@ -8,7 +8,7 @@
  *             short
  *
  * Which local speaker of which window is who is found out for the recording as a whole, when it is
- * settled (workers/process/settle_main.h). Overlapping speech is masked as Bredin does
+ * finalized (workers/process/finalize_main.h). Overlapping speech is masked as Bredin does
  * (pyannote.audio 2.1 speaker diarization pipeline, Interspeech 2023). */
 #include <limits.h>
 #include <math.h>
@@ -100,26 +100,26 @@ static int room_for(struct heard *h, uint32_t vectors, uint32_t size, struct err
     uint32_t windows = h->windows + 1, count = h->vector_count + vectors;
 
     if (windows > h->window_room) {
-        uint32_t room = 2 * windows + 62;
-        uint8_t *active = realloc(h->active, (size_t)room * PYANNET_FRAMES);
+        uint32_t capacity = 2 * windows + 62;
+        uint8_t *active = realloc(h->active, (size_t)capacity * PYANNET_FRAMES);
 
         if (!active)
             return err_set(err, ERR_NOMEM, "no memory for %u windows of voices", windows);
         h->active = active;
-        h->window_room = room;
+        h->window_room = capacity;
     }
     if (count > h->vector_room) {
-        uint32_t room = 2 * count + 62;
-        uint32_t *of = realloc(h->of, room * sizeof(*of));
+        uint32_t capacity = 2 * count + 62;
+        uint32_t *of = realloc(h->of, capacity * sizeof(*of));
         float *all;
 
         if (of)
             h->of = of;
-        all = of ? realloc(h->vectors, (size_t)room * size * sizeof(*all)) : NULL;
+        all = of ? realloc(h->vectors, (size_t)capacity * size * sizeof(*all)) : NULL;
         if (!all)
             return err_set(err, ERR_NOMEM, "no memory for %u voices", count);
         h->vectors = all;
-        h->vector_room = room;
+        h->vector_room = capacity;
     }
     return 0;
 }
@@ -133,8 +133,8 @@ static bool is_finite(const float *v, uint32_t n)
 }
 
 /* Adds item i with its `n` vectors, which are those from `at` on; there is room. */
-static void keep(const struct diarization *d, const struct windowed_item *it, uint32_t i,
-                 uint32_t at, uint32_t n)
+static void store_window_voices(const struct diarization *d, const struct windowed_item *it,
+                                uint32_t i, uint32_t at, uint32_t n)
 {
     uint32_t size = voiceprint_size(d->voices);
     struct heard *h = it->state;
@@ -196,13 +196,14 @@ static int keep_all(struct diarization *d, const struct windowed_item *items, ui
         rc = room_for(items[i].state, own, voiceprint_size(d->voices), err);
         if (rc != 0)
             return rc;
-        keep(d, &items[i], i, at, own);
+        store_window_voices(d, &items[i], i, at, own);
         at += own;
     }
     return 0;
 }
 
-static int run(void *arg, const struct windowed_item *items, uint32_t n, struct err *err)
+static int diarize_windows(void *arg, const struct windowed_item *items, uint32_t n,
+                           struct err *err)
 {
     struct diarization *d = arg;
     uint32_t count = 0;
@@ -218,7 +219,7 @@ static int run(void *arg, const struct windowed_item *items, uint32_t n, struct 
     return rc != 0 ? rc : keep_all(d, items, n, count, err);
 }
 
-static int finish(void *arg, void *state, struct stage_result *ret, struct err *err)
+static int collect_voices(void *arg, void *state, struct stage_result *ret, struct err *err)
 {
     const struct diarization *d = arg;
     const struct heard *h = state;
@@ -240,7 +241,7 @@ static int finish(void *arg, void *state, struct stage_result *ret, struct err *
     return 0;
 }
 
-static void drop(void *arg, void *state)
+static void free_diarize_state(void *arg, void *state)
 {
     struct heard *h = state;
 
@@ -269,7 +270,7 @@ static void diarization_close(void *self)
     free(d);
 }
 
-/* As the settler will want it. size: of a voice's vector. */
+/* As the finalizer will want it. size: of a voice's vector. */
 static int check_plda(const struct diarize_stage_params *p, const struct diarization_dir *dir,
                       uint32_t size, struct err *err)
 {
@@ -289,7 +290,7 @@ static int check_plda(const struct diarize_stage_params *p, const struct diariza
     return rc == ERR_MISSING || rc == ERR_DENIED ? (err->code = ERR_MODEL) : rc;
 }
 
-static uint64_t predict(uint32_t windows, bool gpu, bool speech)
+static uint64_t predict_diarize_bytes(uint32_t windows, bool gpu, bool speech)
 {
     return pyannet_predict_bytes(windows) + voiceprint_predict_bytes(windows) +
            (speech ? speech_mask_predict_bytes(gpu) : 0) + (gpu ? FOOTPRINT_GPU_BYTES : 0);
@@ -305,13 +306,14 @@ static uint32_t choose_windows(const struct stage_setup *setup, const struct bac
 
     if (setup->windows || !be->budget || !be->info.wide_batches || be->info.deterministic)
         return setup->windows;
-    while (n > 1 && predict(n, be->ops->record_begin != NULL, speech) > left)
+    while (n > 1 && predict_diarize_bytes(n, be->ops->record_begin != NULL, speech) > left)
         n /= 2;
     return n;
 }
 
-static int load(struct diarization *d, const struct stage_setup *setup,
-                const struct diarize_stage_params *params, struct backend *be, struct err *err)
+static int load_diarize_models(struct diarization *d, const struct stage_setup *setup,
+                               const struct diarize_stage_params *params, struct backend *be,
+                               struct err *err)
 {
     struct diarization_dir dir = {0};
     uint32_t windows = choose_windows(setup, be, params->vad_model[0] != 0);
@@ -340,9 +342,9 @@ static int make_room(struct diarization *d, struct err *err)
         .window = PYANNET_SAMPLES,
         .hop = PYANNET_STEP,
         .state_bytes = sizeof(struct heard),
-        .run = run,
-        .finish = finish,
-        .drop = drop,
+        .run = diarize_windows,
+        .finish = collect_voices,
+        .drop = free_diarize_state,
         .arg = d,
     };
     uint32_t batch = pyannet_windows(d->segmentation);
@@ -359,8 +361,8 @@ static int make_room(struct diarization *d, struct err *err)
     return windowed_new(&plan, batch, &d->windowed, err);
 }
 
-/* Nearly all parameters are about settling; they are checked here all the same, so that a job that
- * cannot be settled does not run a night. */
+/* Nearly all parameters are about finalizing; they are checked here all the same, so that a job
+ * that cannot be finalized does not run a night. */
 static int diarization_open(const struct stage_setup *setup, struct backend *be, void **ret,
                             struct err *err)
 {
@@ -372,7 +374,7 @@ static int diarization_open(const struct stage_setup *setup, struct backend *be,
         return err_set(err, ERR_NOMEM, "no memory for a diarization");
     rc = param_table_from_json(stage_diarize.params, setup->params, &params, err);
     if (rc == 0)
-        rc = load(d, setup, &params, be, err);
+        rc = load_diarize_models(d, setup, &params, be, err);
     if (rc == 0)
         rc = make_room(d, err);
     if (rc != 0)
@@ -386,7 +388,8 @@ static uint64_t diarization_footprint(const void *self, const struct backend *be
 {
     const struct diarization *d = self;
 
-    return predict(windowed_stage_slots(self), be->ops->record_begin != NULL, d->speech);
+    return predict_diarize_bytes(windowed_stage_slots(self), be->ops->record_begin != NULL,
+                                 d->speech);
 }
 
 static int diarization_predict(const struct stage_setup *setup, bool gpu, uint64_t *ret,
@@ -396,7 +399,8 @@ static int diarization_predict(const struct stage_setup *setup, bool gpu, uint64
     int rc = param_table_from_json(stage_diarize.params, setup->params, &params, err);
 
     if (rc == 0)
-        *ret = predict(setup->windows ? setup->windows : 1, gpu, params.vad_model[0] != 0);
+        *ret = predict_diarize_bytes(setup->windows ? setup->windows : 1, gpu,
+                                     params.vad_model[0] != 0);
     return rc;
 }
 
@@ -529,7 +533,7 @@ const struct stage_kind stage_diarize = {
     .params = &table,
     .hears = true,
     .apart = true,
-    .settles = true,
+    .finalizes = true,
     .tail = PYANNET_SAMPLES,
     .bytes_per_s = diarization_bytes_per_s,
     .model_types = model_types,

@@ -16,7 +16,7 @@
 struct embedded {
     float *values; /* [count][size] */
     struct result_vector *vectors;
-    uint32_t count, room;
+    uint32_t count, capacity;
 };
 
 struct embed_audio_params {
@@ -36,26 +36,26 @@ struct embedding {
 
 static int room_for(struct embedded *e, uint32_t size, struct err *err)
 {
-    uint32_t room = 2 * e->room + 32;
+    uint32_t capacity = 2 * e->capacity + 32;
     float *values;
     struct result_vector *vectors;
 
-    if (e->count < e->room)
+    if (e->count < e->capacity)
         return 0;
-    values = realloc(e->values, (size_t)room * size * sizeof(*values));
+    values = realloc(e->values, (size_t)capacity * size * sizeof(*values));
     if (values)
         e->values = values;
-    vectors = realloc(e->vectors, room * sizeof(*vectors));
+    vectors = realloc(e->vectors, capacity * sizeof(*vectors));
     if (vectors)
         e->vectors = vectors;
     if (!values || !vectors)
-        return err_set(err, ERR_NOMEM, "no memory for %u vectors", room);
-    e->room = room;
+        return err_set(err, ERR_NOMEM, "no memory for %u vectors", capacity);
+    e->capacity = capacity;
     return 0;
 }
 
-static int keep(const struct embedding *m, const struct windowed_item *it, const float *values,
-                struct err *err)
+static int store_audio_vector(const struct embedding *m, const struct windowed_item *it,
+                              const float *values, struct err *err)
 {
     uint32_t size = clap_size(m->model);
     struct embedded *e = it->state;
@@ -71,7 +71,8 @@ static int keep(const struct embedding *m, const struct windowed_item *it, const
 }
 
 /* Without the zeros behind a last window: short audio is repeated instead. */
-static int run(void *arg, const struct windowed_item *items, uint32_t n, struct err *err)
+static int embed_audio_windows(void *arg, const struct windowed_item *items, uint32_t n,
+                               struct err *err)
 {
     struct embedding *m = arg;
     int rc;
@@ -80,11 +81,11 @@ static int run(void *arg, const struct windowed_item *items, uint32_t n, struct 
         m->audio[i] = (struct clap_audio){items[i].pcm, (size_t)items[i].samples};
     rc = clap_run_audio(m->model, m->audio, n, m->vectors, err);
     for (uint32_t i = 0; rc == 0 && i < n; i++)
-        rc = keep(m, &items[i], m->vectors + (size_t)i * clap_size(m->model), err);
+        rc = store_audio_vector(m, &items[i], m->vectors + (size_t)i * clap_size(m->model), err);
     return rc;
 }
 
-static int finish(void *arg, void *state, struct stage_result *ret, struct err *err)
+static int collect_audio_vectors(void *arg, void *state, struct stage_result *ret, struct err *err)
 {
     const struct embedding *m = arg;
     struct embedded *e = state;
@@ -99,7 +100,7 @@ static int finish(void *arg, void *state, struct stage_result *ret, struct err *
     return 0;
 }
 
-static void drop(void *arg, void *state)
+static void free_embed_state(void *arg, void *state)
 {
     struct embedded *e = state;
 
@@ -128,9 +129,9 @@ static int make_room(struct embedding *m, struct err *err)
         .window = CLAP_SAMPLES,
         .hop = (int64_t)m->params.hop_ms * SAMPLES_PER_MS,
         .state_bytes = sizeof(struct embedded),
-        .run = run,
-        .finish = finish,
-        .drop = drop,
+        .run = embed_audio_windows,
+        .finish = collect_audio_vectors,
+        .drop = free_embed_state,
         .arg = m,
     };
     uint32_t batch = clap_windows(m->model);
@@ -170,15 +171,15 @@ static enum precision embedding_precision(const void *self)
     return ((const struct embedding *)self)->precision;
 }
 
-static uint64_t predict(enum precision p, uint32_t windows, bool gpu)
+static uint64_t predict_embed_bytes(enum precision p, uint32_t windows, bool gpu)
 {
     return clap_predict_bytes(CLAP_AUDIO, p, windows) + (gpu ? FOOTPRINT_GPU_BYTES : 0);
 }
 
 static uint64_t embedding_footprint(const void *self, const struct backend *be)
 {
-    return predict(embedding_precision(self), windowed_stage_slots(self),
-                   be->ops->record_begin != NULL);
+    return predict_embed_bytes(embedding_precision(self), windowed_stage_slots(self),
+                               be->ops->record_begin != NULL);
 }
 
 static int embedding_predict(const struct stage_setup *setup, bool gpu, uint64_t *ret,
@@ -186,8 +187,9 @@ static int embedding_predict(const struct stage_setup *setup, bool gpu, uint64_t
 {
     (void)err;
     /* AUTO takes at most what float32 does. */
-    *ret = predict(setup->precision == PRECISION_AUTO ? PRECISION_F32 : setup->precision,
-                   setup->windows ? setup->windows : 1, gpu);
+    *ret =
+        predict_embed_bytes(setup->precision == PRECISION_AUTO ? PRECISION_F32 : setup->precision,
+                            setup->windows ? setup->windows : 1, gpu);
     return 0;
 }
 

@@ -179,7 +179,7 @@ static void reading_remove(void *self, struct stage_lane *lane)
     passages_free(p);
 }
 
-static void tell(struct reading *r, struct passages *p)
+static void report_passages(struct reading *r, struct passages *p)
 {
     struct stage_result result = {
         .language = "",
@@ -208,7 +208,7 @@ static bool tell_ended(struct reading *r)
         }
         any = true;
         unlink_lane(r, p);
-        tell(r, p);
+        report_passages(r, p);
         passages_free(p);
         p = r->lanes;
     }
@@ -217,7 +217,7 @@ static bool tell_ended(struct reading *r)
 
 /* ---- running */
 
-static uint32_t gather(struct reading *r)
+static uint32_t gather_text_pieces(struct reading *r)
 {
     uint32_t n = 0;
 
@@ -266,7 +266,7 @@ static void deal_out(struct reading *r, uint32_t n)
 static int reading_step(void *self, bool *progress, struct err *err)
 {
     struct reading *r = self;
-    uint32_t n = gather(r);
+    uint32_t n = gather_text_pieces(r);
     int rc = 0;
 
     *progress = n > 0;

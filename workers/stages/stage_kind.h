@@ -1,7 +1,7 @@
 /* workers/stages/stage_kind.h - what a stage is, in one descriptor: what is known of it without a
- * model, for the command line, the scheduler's helpers and the settler; how people ask for it; and
- * its functions behind stage.h. A stage is its stage_*.c and its row in STAGE_KINDS. Constant; any
- * thread. */
+ * model, for the command line, the scheduler's helpers and the finalizer; how people ask for it;
+ * and its functions behind stage.h. A stage is its stage_*.c and its row in STAGE_KINDS. Constant;
+ * any thread. */
 #ifndef NIGHTSHIFT_WORKERS_STAGES_STAGE_KIND_H
 #define NIGHTSHIFT_WORKERS_STAGES_STAGE_KIND_H
 
@@ -20,7 +20,7 @@ struct stage_kind {
     bool apart; /* hears each source of a recording by itself; else their mix */
     bool few_windows; /* in a shard, each in a slot of its own; else hundreds, and a few lanes fill
                          every call */
-    bool settles;     /* its recordings are settled as a whole in the end */
+    bool finalizes;   /* its recordings are finalized as a whole in the end */
     int64_t tail;     /* samples after a shard's end that its windows may hear */
     uint32_t (*bytes_per_s)(const char *params);   /* as stage_bytes_per_s; NULL: 0 */
     uint32_t (*passage_chars)(const char *params); /* where it does not hear: of a passage, about */
@@ -51,10 +51,10 @@ struct stage_kind {
     /* Each takes what its `open` has made; the meaning is that of stage.h's function of the name.
      */
     int (*open)(const struct stage_setup *setup, struct backend *be, void **ret, struct err *err);
-    /* Its networks at made-up work, for whoever measures them (stages/drill.h); NULL: they are
-     * measured as they work, on sound and text that are made up. */
-    int (*drill)(const struct stage_setup *setup, struct backend *be, struct stage **ret,
-                 struct err *err);
+    /* Its networks at made-up work, for whoever measures them (stages/synthetic load.h); NULL: they
+     * are measured as they work, on sound and text that are made up. */
+    int (*synthetic_load)(const struct stage_setup *setup, struct backend *be, struct stage **ret,
+                          struct err *err);
     void (*close)(void *self);
     uint32_t (*slots)(const void *self);
     uint32_t (*windows)(const void *self);

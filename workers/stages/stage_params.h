@@ -1,5 +1,5 @@
-/* workers/stages/stage_params.h - the parameters of a stage which the settler reads beside it. Read
- * and written by the stage's table (stage_kind.h). */
+/* workers/stages/stage_params.h - the parameters of a stage which the finalizer reads beside it.
+ * Read and written by the stage's table (stage_kind.h). */
 #ifndef NIGHTSHIFT_WORKERS_STAGES_STAGE_PARAMS_H
 #define NIGHTSHIFT_WORKERS_STAGES_STAGE_PARAMS_H
 

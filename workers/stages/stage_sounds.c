@@ -22,7 +22,7 @@
 struct noted {
     struct result_sound *open; /* [classes]: the sound that may go on; name NULL: none */
     struct result_sound *sounds;
-    uint32_t count, room;
+    uint32_t count, capacity;
     float *values; /* [vector_count][YAMNET_VECTOR], where they are kept */
     struct result_vector *vectors;
     uint32_t vector_count, vector_room;
@@ -48,14 +48,14 @@ struct listening {
 
 static int add_sound(struct noted *n, const struct result_sound *s, struct err *err)
 {
-    if (n->count == n->room) {
-        uint32_t room = 2 * n->room + 64;
-        struct result_sound *more = realloc(n->sounds, room * sizeof(*more));
+    if (n->count == n->capacity) {
+        uint32_t capacity = 2 * n->capacity + 64;
+        struct result_sound *more = realloc(n->sounds, capacity * sizeof(*more));
 
         if (!more)
-            return err_set(err, ERR_NOMEM, "no memory for %u sounds", room);
+            return err_set(err, ERR_NOMEM, "no memory for %u sounds", capacity);
         n->sounds = more;
-        n->room = room;
+        n->capacity = capacity;
     }
     n->sounds[n->count++] = *s;
     return 0;
@@ -73,8 +73,8 @@ static int close_sound(const struct listening *l, struct noted *n, uint32_t clas
 }
 
 /* The class is heard from start to end; earlier patches have been told. */
-static int hear(const struct listening *l, struct noted *n, uint32_t class_id, int64_t start,
-                int64_t end, float score, struct err *err)
+static int record_sound(const struct listening *l, struct noted *n, uint32_t class_id,
+                        int64_t start, int64_t end, float score, struct err *err)
 {
     struct result_sound *s = &n->open[class_id];
     int rc;
@@ -108,8 +108,8 @@ static int hear_patch(const struct listening *l, const struct windowed_item *it,
 
     for (uint32_t c = 0; rc == 0 && c < classes; c++)
         if (scores[c] >= l->params.threshold)
-            rc = hear(l, it->state, c, (it->first + patch) * HOP_MS, patch_end(it, patch),
-                      scores[c], err);
+            rc = record_sound(l, it->state, c, (it->first + patch) * HOP_MS, patch_end(it, patch),
+                              scores[c], err);
     return rc;
 }
 
@@ -117,21 +117,21 @@ static int hear_patch(const struct listening *l, const struct windowed_item *it,
 
 static int room_for_vector(struct noted *n, struct err *err)
 {
-    uint32_t room = 2 * n->vector_room + 64;
+    uint32_t capacity = 2 * n->vector_room + 64;
     float *values;
     struct result_vector *vectors;
 
     if (n->vector_count < n->vector_room)
         return 0;
-    values = realloc(n->values, (size_t)room * YAMNET_VECTOR * sizeof(*values));
+    values = realloc(n->values, (size_t)capacity * YAMNET_VECTOR * sizeof(*values));
     if (values)
         n->values = values;
-    vectors = realloc(n->vectors, room * sizeof(*vectors));
+    vectors = realloc(n->vectors, capacity * sizeof(*vectors));
     if (vectors)
         n->vectors = vectors;
     if (!values || !vectors)
-        return err_set(err, ERR_NOMEM, "no memory for %u vectors", room);
-    n->vector_room = room;
+        return err_set(err, ERR_NOMEM, "no memory for %u vectors", capacity);
+    n->vector_room = capacity;
     return 0;
 }
 
@@ -161,7 +161,7 @@ static int keep_vector(const struct listening *l, const struct windowed_item *it
 
 /* ---- running */
 
-static int run(void *arg, const struct windowed_item *items, uint32_t n, struct err *err)
+static int detect_sounds(void *arg, const struct windowed_item *items, uint32_t n, struct err *err)
 {
     struct listening *l = arg;
     struct noted *noted = items[0].state;
@@ -190,7 +190,7 @@ static int by_start(const void *a, const void *b)
     return x->class_id < y->class_id ? -1 : x->class_id > y->class_id;
 }
 
-static int finish(void *arg, void *state, struct stage_result *ret, struct err *err)
+static int collect_sounds(void *arg, void *state, struct stage_result *ret, struct err *err)
 {
     const struct listening *l = arg;
     struct noted *n = state;
@@ -212,7 +212,7 @@ static int finish(void *arg, void *state, struct stage_result *ret, struct err *
     return 0;
 }
 
-static void drop(void *arg, void *state)
+static void free_sound_state(void *arg, void *state)
 {
     struct noted *n = state;
 
@@ -244,9 +244,9 @@ static int make_room(struct listening *l, struct err *err)
         .hop = YAMNET_HOP,
         .joined = true,
         .state_bytes = sizeof(struct noted),
-        .run = run,
-        .finish = finish,
-        .drop = drop,
+        .run = detect_sounds,
+        .finish = collect_sounds,
+        .drop = free_sound_state,
         .arg = l,
     };
     uint32_t batch = yamnet_patches(l->model);
@@ -279,21 +279,21 @@ static int listening_open(const struct stage_setup *setup, struct backend *be, v
     return rc;
 }
 
-static uint64_t predict(uint32_t windows, bool gpu)
+static uint64_t predict_sounds_bytes(uint32_t windows, bool gpu)
 {
     return yamnet_predict_bytes(windows) + (gpu ? FOOTPRINT_GPU_BYTES : 0);
 }
 
 static uint64_t listening_footprint(const void *self, const struct backend *be)
 {
-    return predict(windowed_stage_slots(self), be->ops->record_begin != NULL);
+    return predict_sounds_bytes(windowed_stage_slots(self), be->ops->record_begin != NULL);
 }
 
 static int listening_predict(const struct stage_setup *setup, bool gpu, uint64_t *ret,
                              struct err *err)
 {
     (void)err;
-    *ret = predict(setup->windows ? setup->windows : 1, gpu);
+    *ret = predict_sounds_bytes(setup->windows ? setup->windows : 1, gpu);
     return 0;
 }
 

@@ -5,9 +5,9 @@
 #include "gpu/backend.h"
 #include "workers/models/asr_family.h"
 #include "workers/models/silero/silero.h"
-#include "workers/stages/drill.h"
 #include "workers/stages/footprint.h"
 #include "workers/stages/stage_kind.h"
+#include "workers/stages/synthetic_load.h"
 #include "workers/stages/transcribe/transcribe.h"
 
 struct transcription {
@@ -28,8 +28,8 @@ struct spoken {
     void *done_arg;
 };
 
-static int load(struct transcription *t, const struct stage_setup *setup, struct backend *be,
-                const char *vad_file, struct err *err)
+static int load_transcribe_models(struct transcription *t, const struct stage_setup *setup,
+                                  struct backend *be, const char *vad_file, struct err *err)
 {
     const struct asr_setup asr = {setup->dir, setup->precision, setup->cache, .text = true};
     int rc = asr_family_of(setup->dir)->open(&asr, be, &t->model, err);
@@ -41,22 +41,22 @@ static int load(struct transcription *t, const struct stage_setup *setup, struct
     return rc;
 }
 
-static int tune(struct transcription *t, const struct stage_setup *setup, uint32_t *slots,
-                uint32_t *windows, struct err *err)
+static int tune_with_drill(struct transcription *t, const struct stage_setup *setup,
+                           uint32_t *slots, uint32_t *windows, struct err *err)
 {
-    struct stage *drill = NULL;
-    int rc = drill_new(t->model, &t->shape, transcribe_rows(&t->params), &drill, err);
+    struct stage *synthetic_load = NULL;
+    int rc = synthetic_new(t->model, &t->shape, transcribe_rows(&t->params), &synthetic_load, err);
 
     if (rc == 0)
-        rc = setup->tune(setup->tune_arg, drill, slots, windows, err);
-    stage_close(drill);
+        rc = setup->tune(setup->tune_arg, synthetic_load, slots, windows, err);
+    stage_close(synthetic_load);
     return rc;
 }
 
 static int make_room(struct transcription *t, const struct stage_setup *setup, struct err *err)
 {
     uint32_t slots = setup->slots, windows = setup->windows;
-    int rc = setup->tune ? tune(t, setup, &slots, &windows, err) : 0;
+    int rc = setup->tune ? tune_with_drill(t, setup, &slots, &windows, err) : 0;
 
     if (rc == 0)
         rc = transcriber_new(t->model, t->vad, &t->params, slots, windows, &t->transcriber, err);
@@ -93,7 +93,7 @@ static int transcription_open(const struct stage_setup *setup, struct backend *b
     if (rc == 0)
         rc = silero_find_same(t->params.vad_model, t->params.vad_hash, &vad_file, err);
     if (rc == 0)
-        rc = load(t, setup, be, vad_file, err);
+        rc = load_transcribe_models(t, setup, be, vad_file, err);
     if (rc == 0)
         rc = make_room(t, setup, err);
     free(vad_file);
@@ -167,7 +167,7 @@ static int transcription_predict(const struct stage_setup *setup, bool gpu, uint
     return rc;
 }
 
-static void forget(struct spoken *s)
+static void remove_lane_entry(struct spoken *s)
 {
     struct spoken **at = &s->of->spoken;
 
@@ -193,7 +193,7 @@ static void on_lane(void *arg, const struct lane_result *r, const struct err *er
             .account = r->account,
         };
     s->done(s->done_arg, r ? &result : NULL, err);
-    forget(s);
+    remove_lane_entry(s);
 }
 
 static int transcription_add(void *self, const struct stage_work *work, stage_done done,
@@ -207,13 +207,13 @@ static int transcription_add(void *self, const struct stage_work *work, stage_do
         return err_set(err, ERR_NOMEM, "no memory for a shard");
     *s = (struct spoken){.next = t->spoken, .of = t, .done = done, .done_arg = done_arg};
     t->spoken = s;
-    rc = work->told
-             ? transcriber_add_told(t->transcriber, work->start_sample, work->told,
-                                    work->told_source, work->source, on_lane, s, &s->lane, err)
-             : transcriber_add(t->transcriber, work->start_sample, work->language, work->seed,
-                               work->source, on_lane, s, &s->lane, err);
+    rc = work->known_text ? transcriber_add_known_text(t->transcriber, work->start_sample,
+                                                       work->known_text, work->known_text_source,
+                                                       work->source, on_lane, s, &s->lane, err)
+                          : transcriber_add(t->transcriber, work->start_sample, work->language,
+                                            work->seed, work->source, on_lane, s, &s->lane, err);
     if (rc != 0)
-        forget(s);
+        remove_lane_entry(s);
     else
         *ret = (struct stage_lane *)s;
     return rc;
@@ -225,7 +225,7 @@ static void transcription_remove(void *self, struct stage_lane *lane)
     struct spoken *s = (struct spoken *)lane;
 
     transcriber_remove(t->transcriber, s->lane);
-    forget(s);
+    remove_lane_entry(s);
 }
 
 static int transcription_step(void *self, bool *progress, struct err *err)
@@ -257,7 +257,7 @@ const struct stage_kind stage_transcribe = {
     .doing = "to transcribe",
     .model = MODEL_DEMO,
     .open = transcription_open,
-    .drill = drill_open,
+    .synthetic_load = synthetic_open,
     .close = transcription_close,
     .slots = transcription_slots,
     .windows = transcription_windows,

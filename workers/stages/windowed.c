@@ -145,7 +145,7 @@ void windowed_remove(struct windowed *w, struct stage_lane *lane)
 }
 
 /* What is behind the shard's end is the next one's to count. */
-static void count(struct windowed *w, struct windowed_lane *l, int64_t to)
+static void count_processed_samples(struct windowed *w, struct windowed_lane *l, int64_t to)
 {
     int64_t end = l->work.end(l->work.end_arg);
 
@@ -158,14 +158,14 @@ static void count(struct windowed *w, struct windowed_lane *l, int64_t to)
 }
 
 /* With its result, or what is wrong with it. */
-static void tell(struct windowed *w, struct windowed_lane *l)
+static void report_lane_result(struct windowed *w, struct windowed_lane *l)
 {
     struct stage_result r = {.language = "", .windows = l->windows, .account.speech_ms = -1};
 
     r.end_sample = l->work.end(l->work.end_arg);
     if (!l->failed)
         l->failed = w->plan.finish(w->plan.arg, l->state, &r, &l->err);
-    count(w, l, r.end_sample);
+    count_processed_samples(w, l, r.end_sample);
     l->done(l->done_arg, l->failed ? NULL : &r, l->failed ? &l->err : NULL);
 }
 
@@ -182,7 +182,7 @@ static bool tell_ended(struct windowed *w)
         }
         any = true;
         unlink_lane(w, l);
-        tell(w, l);
+        report_lane_result(w, l);
         lane_free(w, l);
         l = w->lanes;
     }
@@ -265,7 +265,7 @@ static uint32_t take_stretch(struct windowed *w, struct windowed_lane *l)
 }
 
 /* Lanes in turn of age: the oldest ends first, and its audio is freed. */
-static uint32_t gather(struct windowed *w)
+static uint32_t gather_windows(struct windowed *w)
 {
     uint32_t n = 0;
 
@@ -286,7 +286,7 @@ static void move_on(struct windowed *w, uint32_t from, uint32_t n)
 
         l->k += w->items[i].windows;
         l->windows += w->items[i].windows;
-        count(w, l, l->k * w->plan.hop);
+        count_processed_samples(w, l, l->k * w->plan.hop);
         l->work.source.release(l->work.source.arg, l->k * w->plan.hop);
     }
 }
@@ -295,7 +295,7 @@ static bool is_of_content(int code) { return code == ERR_INPUT || code == ERR_LI
 
 /* Items from this one on cannot be computed. What an item alone holds costs its shard; where the
  * device's memory lacks, less is tried; any other error costs all. */
-static int settle_error(struct windowed *w, uint32_t from, struct err *err)
+static int charge_error(struct windowed *w, uint32_t from, struct err *err)
 {
     struct windowed_lane *l = w->of[from];
 
@@ -325,16 +325,16 @@ static int run_each(struct windowed *w, uint32_t n, struct err *err)
         if (rc == 0)
             move_on(w, i, 1);
         else if (!is_of_content(rc))
-            return settle_error(w, i, err);
+            return charge_error(w, i, err);
         else
-            settle_error(w, i, err);
+            charge_error(w, i, err);
     }
     return 0;
 }
 
 int windowed_step(struct windowed *w, bool *progress, struct err *err)
 {
-    uint32_t n = gather(w);
+    uint32_t n = gather_windows(w);
     int rc = 0;
 
     *progress = n > 0;
@@ -344,7 +344,7 @@ int windowed_step(struct windowed *w, bool *progress, struct err *err)
         if (rc == 0)
             move_on(w, 0, n);
         else
-            rc = n > 1 && is_of_content(rc) ? run_each(w, n, err) : settle_error(w, 0, err);
+            rc = n > 1 && is_of_content(rc) ? run_each(w, n, err) : charge_error(w, 0, err);
         w->flying = 0;
         if (w->beat)
             w->beat(w->beat_arg);

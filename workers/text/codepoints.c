@@ -10,33 +10,33 @@ void codepoints_free(struct codepoints *t)
     *t = (struct codepoints){0};
 }
 
-static bool grow(struct codepoints *t, size_t more)
+static bool grow_codepoints(struct codepoints *t, size_t more)
 {
-    size_t room = t->room;
+    size_t capacity = t->capacity;
     int32_t *at;
 
     if (t->failed || more > SIZE_MAX / 16 - t->len || (t->max && t->len + more > t->max)) {
         t->failed = true;
         return false;
     }
-    if (t->len + more <= room)
+    if (t->len + more <= capacity)
         return true;
-    room = room + room / 2 + more + 64;
-    if (t->max && room > t->max)
-        room = t->max;
-    at = realloc(t->at, room * sizeof(*at));
+    capacity = capacity + capacity / 2 + more + 64;
+    if (t->max && capacity > t->max)
+        capacity = t->max;
+    at = realloc(t->at, capacity * sizeof(*at));
     if (!at) {
         t->failed = true;
         return false;
     }
     t->at = at;
-    t->room = room;
+    t->capacity = capacity;
     return true;
 }
 
 void codepoints_put(struct codepoints *t, int32_t c)
 {
-    if (grow(t, 1))
+    if (grow_codepoints(t, 1))
         t->at[t->len++] = c;
 }
 
@@ -165,7 +165,7 @@ static void order_marks(int32_t *marks, size_t n, struct codepoints *spare)
     size_t place[257] = {0};
 
     spare->len = 0;
-    if (!grow(spare, n))
+    if (!grow_codepoints(spare, n))
         return;
     for (size_t i = 0; i < n; i++)
         place[utf8proc_get_property(marks[i])->combining_class + 1]++;
@@ -193,8 +193,8 @@ static void order_all(struct codepoints *t, size_t from)
     codepoints_free(&spare);
 }
 
-static void decompose(struct codepoints *out, const struct codepoints *in, utf8proc_option_t how,
-                      bool composed)
+static void decompose_text(struct codepoints *out, const struct codepoints *in,
+                           utf8proc_option_t how, bool composed)
 {
     size_t from = out->len;
 
@@ -222,10 +222,10 @@ static void decompose(struct codepoints *out, const struct codepoints *in, utf8p
 
 void codepoints_decompose(struct codepoints *out, const struct codepoints *in, bool composed)
 {
-    decompose(out, in, UTF8PROC_STABLE | UTF8PROC_COMPAT, composed);
+    decompose_text(out, in, UTF8PROC_STABLE | UTF8PROC_COMPAT, composed);
 }
 
 void codepoints_canonical(struct codepoints *out, const struct codepoints *in, bool composed)
 {
-    decompose(out, in, UTF8PROC_STABLE, composed);
+    decompose_text(out, in, UTF8PROC_STABLE, composed);
 }

@@ -12,7 +12,7 @@
 
 struct codepoints {
     int32_t *at; /* owned; NULL while empty */
-    size_t len, room;
+    size_t len, capacity;
     size_t max; /* bound on len; 0: none */
     bool failed;
 };

@@ -52,8 +52,8 @@ int json_file_slurp(const char *dir, const char *name, struct buf *ret, struct e
     return rc;
 }
 
-static int parse(const char *name, const char *text, size_t len, bool list, json_t **ret,
-                 struct err *err)
+static int parse_json_text(const char *name, const char *text, size_t len, bool list, json_t **ret,
+                           struct err *err)
 {
     json_error_t why;
     json_t *root;
@@ -73,7 +73,7 @@ static int parse(const char *name, const char *text, size_t len, bool list, json
 
 int json_file_parse(const char *name, const char *text, size_t len, json_t **ret, struct err *err)
 {
-    return parse(name, text, len, false, ret, err);
+    return parse_json_text(name, text, len, false, ret, err);
 }
 
 static int read_as(const char *dir, const char *name, bool list, json_t **ret, struct err *err)
@@ -82,7 +82,7 @@ static int read_as(const char *dir, const char *name, bool list, json_t **ret, s
     int rc = json_file_slurp(dir, name, &text, err);
 
     if (rc == 0)
-        rc = parse(name, (const char *)text.data, text.len, list, ret, err);
+        rc = parse_json_text(name, (const char *)text.data, text.len, list, ret, err);
     if (rc != 0)
         utf8_display_err(err);
     buf_free(&text);

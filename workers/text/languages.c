@@ -178,7 +178,7 @@ static const struct {
 #define COUNT (sizeof(table) / sizeof(table[0]))
 
 /* In lower case and composed, as the names are. NULL: no memory. */
-static char *folded(const char *word)
+static char *fold_word(const char *word)
 {
     struct codepoints as_is = {0}, composed = {0}, lower = {0};
     char *ret;
@@ -195,7 +195,7 @@ static char *folded(const char *word)
 
 const char *language_code(const char *word)
 {
-    char *plain = strlen(word) <= NAME_MAX_BYTES ? folded(word) : NULL;
+    char *plain = strlen(word) <= NAME_MAX_BYTES ? fold_word(word) : NULL;
     const char *ret = NULL;
 
     for (size_t i = 0; plain && !ret && i < COUNT; i++)
@@ -225,9 +225,9 @@ bool language_without_blanks(const char *code)
     return false;
 }
 
-size_t language_names(const char **ret, size_t room)
+size_t language_names(const char **ret, size_t capacity)
 {
-    const size_t n = COUNT < room ? COUNT : room;
+    const size_t n = COUNT < capacity ? COUNT : capacity;
 
     for (size_t i = 0; i < n; i++)
         ret[i] = table[i].name;

@@ -20,6 +20,6 @@ bool language_without_blanks(const char *code);
 /* All names, for whoever looks for the nearest one: as many as there is room for; how many. Static.
  */
 #define LANGUAGE_NAMES_MAX 256
-size_t language_names(const char **ret, size_t room);
+size_t language_names(const char **ret, size_t capacity);
 
 #endif

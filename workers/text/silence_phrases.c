@@ -255,7 +255,7 @@ static bool beside_cjk(const struct folded *f, uint32_t at)
 
 /* Where the phrase ends in the text when it is there at `at`, else 0. A phrase ends where a word
  * does; what was said before "by" may stand against a name in scripts without blanks. */
-static uint32_t match(const struct folded *f, uint32_t at, const struct phrase *p)
+static uint32_t match_phrase(const struct folded *f, uint32_t at, const struct phrase *p)
 {
     struct folded_reader r = {p->text, false};
     int32_t c;
@@ -272,13 +272,13 @@ static uint32_t match(const struct folded *f, uint32_t at, const struct phrase *
 }
 
 /* The longest phrase at `at`; NULL when there is none. */
-static const struct phrase *longest(const struct folded *f, uint32_t at, uint32_t *end)
+static const struct phrase *find_longest_phrase(const struct folded *f, uint32_t at, uint32_t *end)
 {
     const struct phrase *best = NULL;
 
     *end = at;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-        uint32_t to = match(f, at, &table[i]);
+        uint32_t to = match_phrase(f, at, &table[i]);
 
         if (to > *end) {
             *end = to;
@@ -293,7 +293,7 @@ enum silence_phrase silence_phrase_find(const struct folded *f)
     enum silence_phrase found = f->len ? SILENCE_PHRASE_COMMON : SILENCE_PHRASE_TYPICAL;
 
     for (uint32_t at = 0, end; at < f->len; at = end) {
-        const struct phrase *p = longest(f, at, &end);
+        const struct phrase *p = find_longest_phrase(f, at, &end);
 
         if (!p)
             return SILENCE_PHRASE_NONE;

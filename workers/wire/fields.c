@@ -51,7 +51,7 @@ static bool ends_at(const struct field *f, const void *m)
 
 static bool list_holds(const struct field *list, size_t count, const void *m, const void *owner);
 
-static bool within(const struct field *f, uint64_t v)
+static bool is_in_field_range(const struct field *f, uint64_t v)
 {
     return v >= (uint64_t)f->least && v <= f->most;
 }
@@ -105,11 +105,11 @@ static bool field_holds(const struct field *f, const void *m, const void *owner)
 
     switch (f->kind) {
     case FIELD_IS_U8:
-        return within(f, *p);
+        return is_in_field_range(f, *p);
     case FIELD_IS_U32:
-        return within(f, u32_at(m, f->offset));
+        return is_in_field_range(f, u32_at(m, f->offset));
     case FIELD_IS_U64:
-        return within(f, (uint64_t)i64_at(m, f->offset));
+        return is_in_field_range(f, (uint64_t)i64_at(m, f->offset));
     case FIELD_IS_I64:
         return signed_within(i64_at(m, f->offset), f->least, f->most);
     case FIELD_IS_CODE:
@@ -325,7 +325,7 @@ void fields_pack(struct buf *out, const struct fields *k, const void *m)
 static void get_list(struct reader *r, const struct field *list, size_t count, void *m,
                      const void *owner);
 
-static void require(struct reader *r, bool holds)
+static void fail_unless(struct reader *r, bool holds)
 {
     if (!holds)
         r->failed = true;
@@ -351,7 +351,7 @@ static bool get_bool(struct reader *r)
 {
     uint8_t v = reader_u8(r);
 
-    require(r, v <= 1);
+    fail_unless(r, v <= 1);
     return v == 1;
 }
 
@@ -359,7 +359,7 @@ static float *get_floats(struct reader *r, size_t n)
 {
     float *v;
 
-    require(r, can_hold(r, n, sizeof(*v)));
+    fail_unless(r, can_hold(r, n, sizeof(*v)));
     v = n ? memory_for(r, n, sizeof(*v)) : NULL;
     for (size_t i = 0; i < n && v; i++)
         v[i] = reader_f32(r);
@@ -377,7 +377,7 @@ static void get_chars(struct reader *r, const struct field *f, uint8_t *to)
     size_t len;
     const uint8_t *p = reader_bytes(r, f->most - 1, &len);
 
-    require(r, p && !memchr(p, 0, len));
+    fail_unless(r, p && !memchr(p, 0, len));
     if (p)
         memcpy(to, p, len); /* and the NUL is there */
 }
@@ -406,7 +406,7 @@ static void get_unit_begin(struct reader *r, const struct field *f, void *m, con
 {
     if (!f->optional || !get_bool(r))
         return;
-    require(r, u32_at(owner, f->by) > 0);
+    fail_unless(r, u32_at(owner, f->by) > 0);
     set_pointer(m, f->offset, memory_for(r, 1, 1));
 }
 
@@ -422,7 +422,7 @@ static void get_units(struct reader *r, const struct field *array, void *element
         v = get_floats(r, u32_at(owner, f->by));
         free(begun);
         set_pointer(element, f->offset, v);
-        require(r, r->failed || field_holds(f, element, owner));
+        fail_unless(r, r->failed || field_holds(f, element, owner));
     }
 }
 
@@ -455,7 +455,7 @@ static void get_array(struct reader *r, const struct field *f, void *m)
     uint32_t n = reader_u32(r);
     uint8_t *list;
 
-    require(r, n <= f->most && can_hold(r, n, least_bytes(f->of, f->of_count, r->packed)));
+    fail_unless(r, n <= f->most && can_hold(r, n, least_bytes(f->of, f->of_count, r->packed)));
     list = n ? memory_for(r, n, f->stride) : NULL;
     if (!list)
         return;
@@ -506,7 +506,7 @@ static void get_span(struct reader *r, int64_t *from, int64_t *to)
     *from = reader_i64(r);
     second = reader_i64(r);
     if (r->packed) {
-        require(r, *from >= 0 && second >= 0 && second <= INT64_MAX - *from);
+        fail_unless(r, *from >= 0 && second >= 0 && second <= INT64_MAX - *from);
         second = r->failed ? 0 : *from + second;
     }
     *to = second;
@@ -569,7 +569,8 @@ static void get_list(struct reader *r, const struct field *list, size_t count, v
 {
     for (size_t i = 0; i < count && !r->failed && !ends_at(&list[i], m); i++) {
         get_field(r, &list[i], m, owner);
-        require(r, r->failed || list[i].kind == FIELD_IS_UNIT || field_holds(&list[i], m, owner));
+        fail_unless(r,
+                    r->failed || list[i].kind == FIELD_IS_UNIT || field_holds(&list[i], m, owner));
     }
 }
 
@@ -577,7 +578,7 @@ static int get_all(struct reader r, const struct fields *k, void *ret, struct er
 {
     memset(ret, 0, k->size);
     get_list(&r, k->list, k->count, ret, NULL);
-    require(&r, r.failed || !k->holds || k->holds(ret));
+    fail_unless(&r, r.failed || !k->holds || k->holds(ret));
     if (reader_done(&r))
         return 0;
     fields_free(k, ret);

@@ -14,7 +14,7 @@
 #define MAGIC "NSF1"
 #define READ_STEP 65536u /* the buffer grows by what arrives, never by what a header announces */
 
-static uint32_t le32(const uint8_t *p)
+static uint32_t read_le32(const uint8_t *p)
 {
     return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
@@ -26,9 +26,10 @@ static void put_le32(uint8_t *p, uint32_t v)
 }
 
 /* Type and length take part in the sum, so that a flipped bit there is found too. */
-static uint32_t checksum(const uint8_t header[FRAME_HEADER], const void *payload, size_t len)
+static uint32_t compute_frame_checksum(const uint8_t header[FRAME_HEADER], const void *payload,
+                                       size_t len)
 {
-    return XXH32(len ? payload : "", len, le32(header + 4) ^ le32(header + 8));
+    return XXH32(len ? payload : "", len, read_le32(header + 4) ^ read_le32(header + 8));
 }
 
 static uint16_t length_sum(const uint8_t header[FRAME_HEADER])
@@ -47,7 +48,7 @@ static void make_header(uint8_t header[FRAME_HEADER], uint8_t type, const void *
     sum = length_sum(header);
     header[6] = (uint8_t)sum;
     header[7] = (uint8_t)(sum >> 8);
-    put_le32(header + 12, checksum(header, payload, len));
+    put_le32(header + 12, compute_frame_checksum(header, payload, len));
 }
 
 void frame_put(struct buf *out, uint8_t type, const void *payload, size_t len)
@@ -77,13 +78,13 @@ int frame_take(const uint8_t *data, size_t len, struct frame *ret, size_t *used,
                        data[4], FRAME_VERSION);
     if (len < FRAME_HEADER)
         return err_set(err, ERR_EMPTY, "the message is not complete yet");
-    n = le32(data + 8);
+    n = read_le32(data + 8);
     if ((data[6] | data[7] << 8) != length_sum(data) || n > FRAME_MAX)
         return err_set(err, ERR_PROTOCOL, "a message's header is damaged (type %u, %u bytes)",
                        data[5], n);
     if (len - FRAME_HEADER < n)
         return err_set(err, ERR_EMPTY, "the message is not complete yet");
-    if (checksum(data, data + FRAME_HEADER, n) != le32(data + 12))
+    if (compute_frame_checksum(data, data + FRAME_HEADER, n) != read_le32(data + 12))
         return err_set(err, ERR_PROTOCOL, "a message's checksum is wrong (type %u, %u bytes)",
                        data[5], n);
     *ret = (struct frame){.type = data[5], .payload = data + FRAME_HEADER, .len = n};

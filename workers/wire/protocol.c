@@ -23,7 +23,7 @@
 #define MAX_FRAMES 4096u
 #define MAX_SPEAKERS 8u
 #define MAX_HEARD (MAX_WINDOWS * MAX_SPEAKERS)
-#define MAX_SETTLED_SPEAKERS 1000u /* as DIARIZE_MAX_SPEAKERS */
+#define MAX_FINALIZED_SPEAKERS 1000u /* as DIARIZE_MAX_SPEAKERS */
 
 /* An array of what is no struct is one of structs that hold nothing else. */
 struct number {
@@ -60,12 +60,12 @@ static const struct field setup[] = {
     FIELD_U32(msg_setup, workers, 0, UINT32_MAX),
     FIELD_U64(msg_setup, pcm_bytes, UINT64_MAX),
     FIELD_U32(msg_setup, windows, 0, MAX_SLOTS),
-    FIELD_U64(msg_setup, memory_cap, UINT64_MAX),
+    FIELD_U64(msg_setup, memory_limit, UINT64_MAX),
     FIELD_BOOL(msg_setup, deterministic),
     FIELD_U32(msg_setup, tuned_slots, 0, MAX_SLOTS),
     FIELD_U32(msg_setup, tuned_windows, 0, MAX_SLOTS),
     FIELD_F32(msg_setup, tuned_rate, 0, FLT_MAX),
-    FIELD_BYTES(msg_setup, ways, ways_bytes, SETUP_WAYS_MAX),
+    FIELD_BYTES(msg_setup, algorithms, algorithms_bytes, SETUP_ALGORITHMS_MAX),
 };
 
 static bool setup_holds(const void *of)
@@ -86,7 +86,7 @@ static const struct field ready[] = {
     FIELD_U64(msg_ready, allocated_bytes, INT64_MAX),
     FIELD_F32(msg_ready, rate, 0, FLT_MAX),
     FIELD_BOOL(msg_ready, measured),
-    FIELD_BYTES(msg_ready, ways, ways_bytes, SETUP_WAYS_MAX),
+    FIELD_BYTES(msg_ready, algorithms, algorithms_bytes, SETUP_ALGORITHMS_MAX),
     FIELD_ARRAY(msg_ready, why_not, stage_count, SETUP_MAX_STAGES, sentence),
 };
 
@@ -147,15 +147,15 @@ static const struct field account[] = {
     FIELD_I64(result_account, missing_ms, 0, PROTOCOL_MAX_MS),
 };
 
-static const struct field told[] = {
-    FIELD_U32(result_told, seq, 0, UINT32_MAX - 1),
-    FIELD_TEXT(result_told, language, MAX_LANGUAGE),
-    FIELD_F32(result_told, language_prob, 0, 1),
-    FIELD_STRUCT(result_told, account, account),
-    FIELD_ARRAY(result_told, segments, segment_count, UINT32_MAX, segment),
+static const struct field known_text[] = {
+    FIELD_U32(result_known_text, seq, 0, UINT32_MAX - 1),
+    FIELD_TEXT(result_known_text, language, MAX_LANGUAGE),
+    FIELD_F32(result_known_text, language_prob, 0, 1),
+    FIELD_STRUCT(result_known_text, account, account),
+    FIELD_ARRAY(result_known_text, segments, segment_count, UINT32_MAX, segment),
 };
 
-static bool told_holds(const struct result_told *t)
+static bool known_text_holds(const struct result_known_text *t)
 {
     for (uint32_t i = 0; i < t->segment_count; i++)
         if (!segment_holds(&t->segments[i]) ||
@@ -168,7 +168,7 @@ static const struct field track[] = {
     FIELD_U32(msg_track, stage, 0, SETUP_MAX_STAGES - 1),
     FIELD_TEXT(msg_track, language, MAX_LANGUAGE),
     FIELD_ARRAY(msg_track, skip, skip_count, UINT32_MAX, number),
-    FIELD_ARRAY(msg_track, told, told_count, UINT32_MAX, told),
+    FIELD_ARRAY(msg_track, known_text, known_text_count, UINT32_MAX, known_text),
 };
 
 static const struct field lease[] = {
@@ -193,9 +193,10 @@ static bool track_holds(const struct msg_track *t, const struct msg_lease *of)
     for (uint32_t i = 0; i < t->skip_count; i++)
         if (t->skip[i] < of->first || t->skip[i] > of->last || (i && t->skip[i] <= t->skip[i - 1]))
             return false;
-    for (uint32_t i = 0; i < t->told_count; i++)
-        if (t->told[i].seq < of->first || t->told[i].seq > of->last ||
-            (i && t->told[i].seq <= t->told[i - 1].seq) || !told_holds(&t->told[i]))
+    for (uint32_t i = 0; i < t->known_text_count; i++)
+        if (t->known_text[i].seq < of->first || t->known_text[i].seq > of->last ||
+            (i && t->known_text[i].seq <= t->known_text[i - 1].seq) ||
+            !known_text_holds(&t->known_text[i]))
             return false;
     return true;
 }
@@ -397,14 +398,14 @@ static const struct field tuned[] = {
     FIELD_TEXT(msg_tuned, reason, MAX_MESSAGE),
 };
 
-static const struct field settle[] = {
-    FIELD_I64(msg_settle, task_id, INT64_MIN, INT64_MAX),
-    FIELD_NAME(msg_settle, model_dir, MAX_PATH),
-    FIELD_TEXT(msg_settle, model_hash, MAX_NAME),
-    FIELD_TEXT(msg_settle, params_json, MAX_PARAMS),
-    FIELD_I64(msg_settle, total_ms, 0, PROTOCOL_MAX_MS),
-    FIELD_BOOL(msg_settle, apart),
-    FIELD_U32(msg_settle, threads, 0, 4096),
+static const struct field finalize[] = {
+    FIELD_I64(msg_finalize, task_id, INT64_MIN, INT64_MAX),
+    FIELD_NAME(msg_finalize, model_dir, MAX_PATH),
+    FIELD_TEXT(msg_finalize, model_hash, MAX_NAME),
+    FIELD_TEXT(msg_finalize, params_json, MAX_PARAMS),
+    FIELD_I64(msg_finalize, total_ms, 0, PROTOCOL_MAX_MS),
+    FIELD_BOOL(msg_finalize, apart),
+    FIELD_U32(msg_finalize, threads, 0, 4096),
 };
 
 static const struct field speaker[] = {
@@ -414,24 +415,24 @@ static const struct field speaker[] = {
 
 static const struct field turn[] = {
     FIELD_SPAN(result_turn, start_ms, end_ms, PROTOCOL_MAX_MS),
-    FIELD_U32(result_turn, speaker, 0, MAX_SETTLED_SPEAKERS),
+    FIELD_U32(result_turn, speaker, 0, MAX_FINALIZED_SPEAKERS),
 };
 
 static const struct field people[] = {
     FIELD_U32(result_people, size, 0, MAX_VECTOR),
-    FIELD_ARRAY(result_people, speakers, speaker_count, MAX_SETTLED_SPEAKERS, speaker),
+    FIELD_ARRAY(result_people, speakers, speaker_count, MAX_FINALIZED_SPEAKERS, speaker),
     FIELD_ARRAY(result_people, turns, turn_count, UINT32_MAX, turn),
 };
 
-static const struct field settled[] = {
-    FIELD_I64(msg_settled, task_id, INT64_MIN, INT64_MAX),
-    FIELD_U32(msg_settled, wall_ms, 0, UINT32_MAX),
-    FIELD_STRUCT(msg_settled, people, people),
+static const struct field finalized[] = {
+    FIELD_I64(msg_finalized, task_id, INT64_MIN, INT64_MAX),
+    FIELD_U32(msg_finalized, wall_ms, 0, UINT32_MAX),
+    FIELD_STRUCT(msg_finalized, people, people),
 };
 
-static bool settled_holds(const void *of)
+static bool finalized_holds(const void *of)
 {
-    const struct result_people *p = &((const struct msg_settled *)of)->people;
+    const struct result_people *p = &((const struct msg_finalized *)of)->people;
 
     for (uint32_t i = 0; i < p->turn_count; i++)
         if (p->turns[i].speaker >= p->speaker_count ||
@@ -440,10 +441,10 @@ static bool settled_holds(const void *of)
     return true;
 }
 
-static const struct field settle_failed[] = {
-    FIELD_I64(msg_settle_failed, task_id, INT64_MIN, INT64_MAX),
-    FIELD_CODE(msg_settle_failed, code, ERR_LAST, -1),
-    FIELD_TEXT(msg_settle_failed, message, MAX_MESSAGE),
+static const struct field finalize_failed[] = {
+    FIELD_I64(msg_finalize_failed, task_id, INT64_MIN, INT64_MAX),
+    FIELD_CODE(msg_finalize_failed, code, ERR_LAST, -1),
+    FIELD_TEXT(msg_finalize_failed, message, MAX_MESSAGE),
 };
 
 static const struct fields kinds[] = {
@@ -461,10 +462,10 @@ static const struct fields kinds[] = {
     [MSG_HEARTBEAT] = FIELDS("HEARTBEAT", msg_heartbeat, heartbeat, NULL),
     [MSG_LOG] = FIELDS("LOG", msg_log, log_line, NULL),
     [MSG_TUNED] = FIELDS("TUNED", msg_tuned, tuned, NULL),
-    [MSG_SETTLE] = FIELDS("SETTLE", msg_settle, settle, NULL),
+    [MSG_FINALIZE] = FIELDS("SETTLE", msg_finalize, finalize, NULL),
     [MSG_VOICES] = FIELDS("VOICES", result_voices, voices, voices_hold),
-    [MSG_SETTLED] = FIELDS("SETTLED", msg_settled, settled, settled_holds),
-    [MSG_SETTLE_FAILED] = FIELDS("SETTLE_FAILED", msg_settle_failed, settle_failed, NULL),
+    [MSG_FINALIZED] = FIELDS("SETTLED", msg_finalized, finalized, finalized_holds),
+    [MSG_FINALIZE_FAILED] = FIELDS("SETTLE_FAILED", msg_finalize_failed, finalize_failed, NULL),
 };
 
 const struct fields *msg_fields(uint8_t type)

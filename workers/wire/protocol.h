@@ -50,11 +50,11 @@ enum msg_type {
     MSG_HEARTBEAT,
     MSG_LOG,
     MSG_TUNED,
-    MSG_SETTLE,
+    MSG_FINALIZE,
     MSG_VOICES,
-    MSG_SETTLE_GO, /* empty */
-    MSG_SETTLED,
-    MSG_SETTLE_FAILED,
+    MSG_FINALIZE_GO, /* empty */
+    MSG_FINALIZED,
+    MSG_FINALIZE_FAILED,
 };
 
 struct msg_hello {
@@ -73,32 +73,32 @@ struct msg_stage {
     char *params_json; /* the stage's parameters as stored in the catalog (transcribe.h) */
 };
 
-#define SETUP_CACHE_MOST 2u    /* of `cache` */
-#define SETUP_WAYS_MAX 131072u /* bytes */
+#define SETUP_CACHE_MOST 2u          /* of `cache` */
+#define SETUP_ALGORITHMS_MAX 131072u /* bytes */
 
 struct msg_setup {
     /* The first is what the worker is for. The others hear the same decoding passes, where there
      * is room for them: see LEASE. */
     uint32_t stage_count; /* at least 1 */
     struct msg_stage *stages;
-    char *precision;     /* "auto", "fp32", "bf16", ... (gpu/precision.h) */
-    uint32_t cache;      /* enum cache_precision (gpu/precision.h), of transcriptions */
-    uint32_t slots;      /* windows of the first stage in flight; 0: the worker chooses */
-    uint32_t decoders;   /* decoder processes at once; 0: the worker chooses */
-    uint32_t threads;    /* compute threads; 0: all */
-    uint32_t workers;    /* of this run, which share the machine's memory; 0: this one alone */
-    uint64_t pcm_bytes;  /* bound on decoded audio held in memory; 0: the worker chooses */
-    uint32_t windows;    /* that the encoder takes at once; 0: the worker chooses */
-    uint64_t memory_cap; /* bytes of the device's memory, at most; 0: no cap */
-    bool deterministic;  /* results must not depend on what shared a batch */
+    char *precision;       /* "auto", "fp32", "bf16", ... (gpu/precision.h) */
+    uint32_t cache;        /* enum cache_precision (gpu/precision.h), of transcriptions */
+    uint32_t slots;        /* windows of the first stage in flight; 0: the worker chooses */
+    uint32_t decoders;     /* decoder processes at once; 0: the worker chooses */
+    uint32_t threads;      /* compute threads; 0: all */
+    uint32_t workers;      /* of this run, which share the machine's memory; 0: this one alone */
+    uint64_t pcm_bytes;    /* bound on decoded audio held in memory; 0: the worker chooses */
+    uint32_t windows;      /* that the encoder takes at once; 0: the worker chooses */
+    uint64_t memory_limit; /* bytes of the device's memory, at most; 0: no cap */
+    bool deterministic;    /* results must not depend on what shared a batch */
     /* What an earlier run measured for this device, driver, model and precision: taken where the
      * worker would choose, instead of measuring again. 0: nothing is remembered. */
     uint32_t tuned_slots, tuned_windows;
     float tuned_rate; /* times real time; 0: unknown */
     /* As of READY, from an earlier worker with this device: what operations it has several ways
      * for. Need not be trusted. 0 bytes: nothing is remembered. */
-    void *ways;
-    size_t ways_bytes;
+    void *algorithms;
+    size_t algorithms_bytes;
 };
 
 struct msg_ready {
@@ -111,8 +111,8 @@ struct msg_ready {
     uint64_t allocated_bytes; /* now */
     float rate;               /* times real time, as measured or remembered; 0: neither */
     bool measured;            /* by this worker, just now: worth remembering */
-    void *ways;               /* of backend.h's `recall`; 0 bytes: none, or what SETUP had */
-    size_t ways_bytes;
+    void *algorithms;         /* of backend.h's `recall`; 0 bytes: none, or what SETUP had */
+    size_t algorithms_bytes;
     /* For each stage of SETUP, in its order: "" when it is loaded, as the first is, else why it is
      * not. That costs nothing but another decoding pass, when its own turn comes. */
     uint32_t stage_count; /* at least 1 */
@@ -135,8 +135,8 @@ struct msg_track {
     uint32_t *skip;      /* ascending */
     /* Transcriptions with times of words: shards whose text is there, of the lease, ascending. It
      * is not decoded again, but gets its times. */
-    uint32_t told_count;
-    struct result_told *told;
+    uint32_t known_text_count;
+    struct result_known_text *known_text;
 };
 
 struct msg_lease {
@@ -269,21 +269,21 @@ struct msg_log {
     char *line;
 };
 
-/* ----------------------------------------------------------------------------------- settling
+/* ----------------------------------------------------------------------------------- finalizing
  *
  * What needs a recording as a whole is computed when all of its shards are done, on the processor,
- * in a process of its own (`nightshift settle`, one recording at a time, on a socket pair):
+ * in a process of its own (`nightshift finalize`, one recording at a time, on a socket pair):
  *
- *   scheduler                          settler
+ *   scheduler                          finalizer
  *      |  <------------- HELLO --------- |
  *      |  -------------- SETTLE -------> |   which task, and its stage's parameters
  *      |  -------------- VOICES -------> |   for each shard, ascending
- *      |  -------------- SETTLE_GO ----> |   empty: that was all
- *      |  <--- SETTLED/SETTLE_FAILED --- |
+ *      |  -------------- FINALIZE_GO ----> |   empty: that was all
+ *      |  <--- SETTLED/FINALIZE_FAILED --- |
  *      |  -------------- QUIT ---------> |   or the next SETTLE
  *
- * A settler that dies costs an attempt of its task. */
-struct msg_settle {
+ * A finalizer that dies costs an attempt of its task. */
+struct msg_finalize {
     int64_t task_id;
     char *model_dir; /* with the PLDA's transforms, where the clustering needs them */
     char *model_hash;
@@ -293,13 +293,13 @@ struct msg_settle {
     uint32_t threads;  /* 0: all; what comes of it is the same */
 };
 
-struct msg_settled {
+struct msg_finalized {
     int64_t task_id;
     struct result_people people;
     uint32_t wall_ms;
 };
 
-struct msg_settle_failed {
+struct msg_finalize_failed {
     int64_t task_id;
     int32_t code;
     char *message;
@@ -329,9 +329,9 @@ MSG_CODEC(heartbeat, MSG_HEARTBEAT)
 MSG_CODEC(log, MSG_LOG)
 MSG_CODEC(tuned, MSG_TUNED)
 MSG_CODEC(voices, MSG_VOICES)
-MSG_CODEC(settle, MSG_SETTLE)
-MSG_CODEC(settled, MSG_SETTLED)
-MSG_CODEC(settle_failed, MSG_SETTLE_FAILED)
+MSG_CODEC(finalize, MSG_FINALIZE)
+MSG_CODEC(finalized, MSG_FINALIZED)
+MSG_CODEC(finalize_failed, MSG_FINALIZE_FAILED)
 #undef MSG_CODEC
 
 #endif

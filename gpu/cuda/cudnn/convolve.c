@@ -301,8 +301,8 @@ static void take_fastest(struct cuda *c, struct graph *g,
 }
 
 /* timed: what its engines are timed on; NULL: they are not. */
-static int prepare(struct cuda *c, struct convolve_plan *p, const struct convolution *timed,
-                   struct err *err)
+static int prepare_convolve_plan(struct cuda *c, struct convolve_plan *p,
+                                 const struct convolution *timed, struct err *err)
 {
     const unsigned other = 1u << CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS |
                            1u << CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION;
@@ -326,7 +326,8 @@ static int prepare(struct cuda *c, struct convolve_plan *p, const struct convolu
     return rc;
 }
 
-static struct convolve_plan *known(const struct cuda *c, const struct convolve_key *key)
+static struct convolve_plan *find_convolve_plan(const struct cuda *c,
+                                                const struct convolve_key *key)
 {
     for (size_t i = 0; i < c->convolve_count; i++)
         if (memcmp(&c->convolve[i]->key, key, sizeof(*key)) == 0)
@@ -335,8 +336,9 @@ static struct convolve_plan *known(const struct cuda *c, const struct convolve_k
 }
 
 /* *ret stays until the next one is made. timed: as of prepare. */
-static int make(struct cuda *c, const struct convolve_key *key, const struct convolution *timed,
-                struct convolve_plan **ret, struct err *err)
+static int make_convolve_plan(struct cuda *c, const struct convolve_key *key,
+                              const struct convolution *timed, struct convolve_plan **ret,
+                              struct err *err)
 {
     struct convolve_plan *p;
     int rc;
@@ -349,7 +351,7 @@ static int make(struct cuda *c, const struct convolve_key *key, const struct con
     if (c->convolve_count == PLANS_MAX)
         free_plans(c);
     p->key = *key;
-    rc = prepare(c, p, timed, err);
+    rc = prepare_convolve_plan(c, p, timed, err);
     if (rc != 0) {
         free(p);
         return rc;
@@ -360,19 +362,21 @@ static int make(struct cuda *c, const struct convolve_key *key, const struct con
 }
 
 /* A shape that is new is prepared for every smaller piece too. */
-static int find(struct cuda *c, const struct convolve_key *key, const struct convolution *v,
-                struct convolve_plan **ret, struct err *err)
+static int find_or_make_plan(struct cuda *c, const struct convolve_key *key,
+                             const struct convolution *v, struct convolve_plan **ret,
+                             struct err *err)
 {
     struct convolve_key k = *key;
     int rc = 0;
 
-    *ret = known(c, key);
+    *ret = find_convolve_plan(c, key);
     if (*ret)
         return 0;
     for (k.images = 1; k.images <= key->images && rc == 0; k.images *= 2) {
-        *ret = known(c, &k);
+        *ret = find_convolve_plan(c, &k);
         if (!*ret)
-            rc = make(c, &k, v->timed && k.images == key->images ? v : NULL, ret, err);
+            rc =
+                make_convolve_plan(c, &k, v->timed && k.images == key->images ? v : NULL, ret, err);
     }
     return rc;
 }
@@ -433,7 +437,7 @@ static int64_t piece_of(const struct convolve_key *k, int64_t images)
 }
 
 /* What the graph leaves over. */
-static int finish(struct cuda *c, const struct convolution *v, struct err *err)
+static int apply_remaining_epilogue(struct cuda *c, const struct convolution *v, struct err *err)
 {
     struct tensor y = tensor_of(precision_type(v->precision), v->y,
                                 v->images * v->out_height * v->out_width, v->spec->out);
@@ -460,7 +464,7 @@ static int find_all(struct cuda *c, struct convolve_key k, const struct convolut
     for (; rc == 0 && images > 0; images %= k.images) {
         while (k.images > images)
             k.images /= 2;
-        rc = find(c, &k, v, &p, err);
+        rc = find_or_make_plan(c, &k, v, &p, err);
         if (rc == 0 && !p->run.plan)
             return ERR_EMPTY;
     }
@@ -480,13 +484,13 @@ int cuda_convolve(struct cuda *c, const struct convolution *v, struct err *err)
 
         while (k.images > v->images - piece.first)
             k.images /= 2;
-        rc = find(c, &k, v, &p, err);
+        rc = find_or_make_plan(c, &k, v, &p, err);
         if (rc != 0)
             break;
         piece.plan = &p->run;
         rc = run_piece(&piece, err);
     }
-    return rc == 0 ? finish(c, v, err) : rc;
+    return rc == 0 ? apply_remaining_epilogue(c, v, err) : rc;
 }
 
 #else

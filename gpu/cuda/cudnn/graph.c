@@ -47,7 +47,8 @@ static bool no_memory(cudnnStatus_t status)
            status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
 }
 
-static int failed(struct cuda *c, cudnnStatus_t status, const char *doing, struct err *err)
+static int report_cudnn_failure(struct cuda *c, cudnnStatus_t status, const char *doing,
+                                struct err *err)
 {
     char text[256] = "";
 
@@ -119,9 +120,9 @@ struct proposals {
     int64_t count;
 };
 
-static cudnnStatus_t join(struct cuda *c, struct graph *g,
-                          const cudnnBackendDescriptor_t *operations, int count,
-                          cudnnBackendDescriptor_t *ret)
+static cudnnStatus_t make_operation_graph(struct cuda *c, struct graph *g,
+                                          const cudnnBackendDescriptor_t *operations, int count,
+                                          cudnnBackendDescriptor_t *ret)
 {
     cudnnHandle_t handle = c->dnn;
     cudnnStatus_t s = graph_make(c, g, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, ret);
@@ -134,8 +135,9 @@ static cudnnStatus_t join(struct cuda *c, struct graph *g,
     return s == CUDNN_STATUS_SUCCESS ? c->libs.dnn.cudnnBackendFinalize(*ret) : s;
 }
 
-static cudnnStatus_t propose(struct cuda *c, struct graph *g, cudnnBackendDescriptor_t graph,
-                             int most, struct proposals *ret)
+static cudnnStatus_t list_proposed_engines(struct cuda *c, struct graph *g,
+                                           cudnnBackendDescriptor_t graph, int most,
+                                           struct proposals *ret)
 {
     cudnnBackendHeurMode_t mode = CUDNN_HEUR_MODE_A;
     cudnnBackendDescriptor_t heuristic;
@@ -184,8 +186,8 @@ static cudnnStatus_t notes_of(struct cuda *c, cudnnBackendDescriptor_t config, u
     return s;
 }
 
-static cudnnStatus_t prepare(struct cuda *c, cudnnBackendDescriptor_t engine,
-                             struct graph_plan *ret)
+static cudnnStatus_t make_execution_plan(struct cuda *c, cudnnBackendDescriptor_t engine,
+                                         struct graph_plan *ret)
 {
     cudnnHandle_t handle = c->dnn;
     int64_t bytes = 0, count = 0;
@@ -211,15 +213,16 @@ static cudnnStatus_t prepare(struct cuda *c, cudnnBackendDescriptor_t engine,
 }
 
 /* Of the proposals the first that will do; *tried: the last one's status, where none does. */
-static cudnnStatus_t choose(struct cuda *c, const struct proposals *p, struct graph_wish wish,
-                            struct graph_plan *ret, cudnnStatus_t *tried)
+static cudnnStatus_t choose_engine_plan(struct cuda *c, const struct proposals *p,
+                                        struct graph_wish wish, struct graph_plan *ret,
+                                        cudnnStatus_t *tried)
 {
     for (int64_t i = 0; i < p->count && !ret->plan; i++) {
         unsigned notes = 0;
 
         *tried = wish.without ? notes_of(c, p->engine[i], &notes) : CUDNN_STATUS_SUCCESS;
         if (*tried == CUDNN_STATUS_SUCCESS && !(notes & wish.without))
-            *tried = prepare(c, p->engine[i], ret);
+            *tried = make_execution_plan(c, p->engine[i], ret);
         if (no_memory(*tried))
             return *tried;
         if (ret->plan && wish.most_bytes && ret->workspace_bytes > wish.most_bytes)
@@ -228,21 +231,23 @@ static cudnnStatus_t choose(struct cuda *c, const struct proposals *p, struct gr
     return CUDNN_STATUS_SUCCESS;
 }
 
-static void tell(struct cuda *c, cudnnStatus_t status, char *why, size_t cap)
+static void format_refusal(struct cuda *c, cudnnStatus_t status, char *why, size_t capacity)
 {
     char text[160] = "";
 
     if (status == CUDNN_STATUS_SUCCESS) {
-        snprintf(why, cap, "cuDNN proposes no kernel");
+        snprintf(why, capacity, "cuDNN proposes no kernel");
         return;
     }
     c->libs.dnn.cudnnGetLastErrorString(text, sizeof(text));
-    snprintf(why, cap, "cuDNN refuses it: status %d%s%s", (int)status, text[0] ? ": " : "", text);
+    snprintf(why, capacity, "cuDNN refuses it: status %d%s%s", (int)status, text[0] ? ": " : "",
+             text);
 }
 
 int graph_plan(struct cuda *c, struct graph *g, cudnnStatus_t status,
                const cudnnBackendDescriptor_t *operations, int count, struct graph_wish wish,
-               struct graph_plan *ret, char *why, size_t cap, const char *doing, struct err *err)
+               struct graph_plan *ret, char *why, size_t capacity, const char *doing,
+               struct err *err)
 {
     int most = wish.engines < GRAPH_ENGINES ? wish.engines : GRAPH_ENGINES, rc = 0;
     cudnnBackendDescriptor_t graph = NULL;
@@ -251,15 +256,15 @@ int graph_plan(struct cuda *c, struct graph *g, cudnnStatus_t status,
 
     *ret = (struct graph_plan){NULL, 0};
     if (status == CUDNN_STATUS_SUCCESS)
-        status = join(c, g, operations, count, &graph);
+        status = make_operation_graph(c, g, operations, count, &graph);
     if (status == CUDNN_STATUS_SUCCESS)
-        status = propose(c, g, graph, most, &p);
+        status = list_proposed_engines(c, g, graph, most, &p);
     if (status == CUDNN_STATUS_SUCCESS)
-        status = choose(c, &p, wish, ret, &tried);
+        status = choose_engine_plan(c, &p, wish, ret, &tried);
     if (no_memory(status))
-        rc = failed(c, status, doing, err);
+        rc = report_cudnn_failure(c, status, doing, err);
     else if (!ret->plan)
-        tell(c, status != CUDNN_STATUS_SUCCESS ? status : tried, why, cap);
+        format_refusal(c, status != CUDNN_STATUS_SUCCESS ? status : tried, why, capacity);
     for (int i = 0; i < most; i++)
         if (p.engine[i])
             (void)c->libs.dnn.cudnnBackendDestroyDescriptor(p.engine[i]);
@@ -306,7 +311,7 @@ int graph_run(struct cuda *c, const struct graph_plan *p, const int64_t *uids, v
     if (pack)
         (void)c->libs.dnn.cudnnBackendDestroyDescriptor(pack);
     if (s != CUDNN_STATUS_SUCCESS)
-        return failed(c, s, doing, err);
+        return report_cudnn_failure(c, s, doing, err);
     return cuda_status(err, cudaGetLastError(), doing);
 }
 
@@ -319,15 +324,15 @@ int graph_plans(struct cuda *c, struct graph *g, const cudnnBackendDescriptor_t 
     cudnnBackendDescriptor_t graph = NULL;
     struct proposals p = {.count = 0};
 
-    if (join(c, g, operations, count, &graph) == CUDNN_STATUS_SUCCESS &&
-        propose(c, g, graph, engines, &p) != CUDNN_STATUS_SUCCESS)
+    if (make_operation_graph(c, g, operations, count, &graph) == CUDNN_STATUS_SUCCESS &&
+        list_proposed_engines(c, g, graph, engines, &p) != CUDNN_STATUS_SUCCESS)
         p.count = 0;
     for (int64_t i = 0; i < p.count && n < most; i++) {
         struct proposals one = {.engine = {p.engine[i]}, .count = 1};
         cudnnStatus_t tried;
 
         ret[n] = (struct graph_plan){NULL, 0};
-        (void)choose(c, &one, wish, &ret[n], &tried);
+        (void)choose_engine_plan(c, &one, wish, &ret[n], &tried);
         n += ret[n].plan != NULL;
     }
     for (int i = 0; i < engines; i++)

@@ -64,7 +64,8 @@ struct graph_wish {
  * why[cap] says why. Want of memory is no refusal: ERR_VRAM. */
 int graph_plan(struct cuda *c, struct graph *g, cudnnStatus_t status,
                const cudnnBackendDescriptor_t *operations, int count, struct graph_wish wish,
-               struct graph_plan *ret, char *why, size_t cap, const char *doing, struct err *err);
+               struct graph_plan *ret, char *why, size_t capacity, const char *doing,
+               struct err *err);
 void graph_plan_free(struct cuda *c, struct graph_plan *p);
 /* To ret[most] all of the proposals that will do, best first, where graph_plan had one; returns how
  * many. What fails, for want of memory, too, is none of them. */

@@ -98,7 +98,7 @@ static cudnnStatus_t make_operation(struct cuda *c, struct graph *g, const struc
 }
 
 /* Anything that cuDNN refuses before it runs leaves no plan; the reason is kept for the doctor. */
-static int prepare(struct cuda *c, struct sdpa_plan *p, struct err *err)
+static int prepare_sdpa_plan(struct cuda *c, struct sdpa_plan *p, struct err *err)
 {
     const struct graph_wish wish = {.engines = PROPOSALS};
     struct graph g = {.count = 0};
@@ -129,7 +129,7 @@ static struct sdpa_plan *find_plan(struct cuda *c, const struct sdpa_key *key, s
     if (c->sdpa_count == PLANS_MAX)
         free_plans(c);
     p->key = *key;
-    if (prepare(c, p, err) != 0) {
+    if (prepare_sdpa_plan(c, p, err) != 0) {
         free(p);
         return NULL;
     }
@@ -137,7 +137,7 @@ static struct sdpa_plan *find_plan(struct cuda *c, const struct sdpa_key *key, s
     return p;
 }
 
-static bool aligned(struct tensor t)
+static bool is_tensor_aligned(struct tensor t)
 {
     return (uintptr_t)t.data % GRAPH_ALIGNMENT == 0 &&
            (size_t)t.stride * dtype_size(t.type) % GRAPH_ALIGNMENT == 0;
@@ -153,8 +153,8 @@ int cuda_sdpa(struct cuda *c, uint32_t windows, struct tensor q, struct tensor k
     void *const data[] = {q.data, k.data, v.data, out.data, &scale};
     struct sdpa_plan *p;
 
-    if (!c->dnn || q.type == DTYPE_F32 || !aligned(q) || !aligned(k) || !aligned(v) ||
-        !aligned(out))
+    if (!c->dnn || q.type == DTYPE_F32 || !is_tensor_aligned(q) || !is_tensor_aligned(k) ||
+        !is_tensor_aligned(v) || !is_tensor_aligned(out))
         return ERR_EMPTY;
     p = find_plan(c, &key, err);
     if (!p)

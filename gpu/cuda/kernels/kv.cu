@@ -116,15 +116,15 @@ __global__ __launch_bounds__(FILL_THREADS) void fill_eight(struct kv kv, struct 
 {
     constexpr int ACROSS = FILLED / N, ROWS = FILL_THREADS / ACROSS; /* of the block's threads */
     __shared__ float highs[FILL_THREADS / 32][FILLED], factors[FILLED];
-    const int thread = (int)threadIdx.x, part = thread % ACROSS * N, first = thread / ACROSS;
+    const int thread = (int)threadIdx.x, slice_rows = thread % ACROSS * N, first = thread / ACROSS;
     const int head = (int)blockIdx.x * FILLED / HEAD, side = (int)blockIdx.x * FILLED % HEAD;
-    const int64_t column = (int64_t)blockIdx.x * FILLED + part, row = (int64_t)blockIdx.y * n;
+    const int64_t column = (int64_t)blockIdx.x * FILLED + slice_rows, row = (int64_t)blockIdx.y * n;
     const int64_t stride = blockIdx.z ? v.stride : k.stride;
     const T *from = (blockIdx.z ? row_of<const T>(v, row) : row_of<const T>(k, row)) + column;
     char *pair = static_cast<char *>(kv.data) + (size_t)slots.slot[blockIdx.y] * kv.slot_stride +
                  head * head_bytes<int8_t>(kv.capacity);
     const size_t half = (size_t)kv.capacity * HEAD; /* bytes */
-    int8_t *to = reinterpret_cast<int8_t *>(pair + blockIdx.z * half) + side + part;
+    int8_t *to = reinterpret_cast<int8_t *>(pair + blockIdx.z * half) + side + slice_rows;
     float high[N] = {}, factor[N];
     pack<T, N> x[HELD > 0 ? HELD : 1] = {};
 
@@ -149,7 +149,7 @@ __global__ __launch_bounds__(FILL_THREADS) void fill_eight(struct kv kv, struct 
 #pragma unroll
         for (int lanes = ACROSS; lanes < 32; lanes *= 2)
             high[j] = fmaxf(high[j], __shfl_xor_sync(ALL_LANES, high[j], lanes));
-        highs[thread / 32][part + j] = high[j];
+        highs[thread / 32][slice_rows + j] = high[j];
     }
     __syncthreads();
     if (thread < FILLED) {
@@ -165,7 +165,7 @@ __global__ __launch_bounds__(FILL_THREADS) void fill_eight(struct kv kv, struct 
     __syncthreads();
 #pragma unroll
     for (int j = 0; j < N; j++)
-        factor[j] = factors[part + j];
+        factor[j] = factors[slice_rows + j];
     if constexpr (HELD > 0) {
 #pragma unroll
         for (int i = 0; i < HELD; i++)
@@ -204,7 +204,7 @@ int fill_eight_any(cudaStream_t s, const struct kv &kv, const struct slot_list &
 }
 
 /* `rows` rows of t from row `from`. */
-struct tensor part(struct tensor t, int64_t from, int64_t rows)
+struct tensor slice_rows(struct tensor t, int64_t from, int64_t rows)
 {
     t.data = static_cast<char *>(t.data) + (size_t)(from * t.stride) * dtype_size(t.type);
     t.rows = rows;
@@ -228,8 +228,8 @@ int k_kv_fill(cudaStream_t s, struct kv kv, const uint32_t *slots, uint32_t wind
 
         for (uint32_t i = 0; i < some; i++)
             list.slot[i] = slots[from + i];
-        const struct tensor some_k = part(k, from * n, some * n),
-                            some_v = part(v, from * n, some * n);
+        const struct tensor some_k = slice_rows(k, from * n, some * n),
+                            some_v = slice_rows(v, from * n, some * n);
 
         rc = kv.type == DTYPE_I8 ? fill_eight_any(s, kv, list, some, n, some_k, some_v)
                                  : store_any(s, kv, NULL, list, n, some_k, some_v);

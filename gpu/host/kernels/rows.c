@@ -138,8 +138,8 @@ INLINE void tile(const float *x, size_t x_stride, const int rows, const void *w,
         return
 
 /* All columns of at most TILE_ROWS rows; w float32. */
-static void tiles(const float *x, size_t x_stride, size_t rows, const float *w, size_t depth,
-                  float *sums)
+static void multiply_tile_rows(const float *x, size_t x_stride, size_t rows, const float *w,
+                               size_t depth, float *sums)
 {
     switch (rows) {
         TILES(1);
@@ -195,8 +195,9 @@ INLINE void many(const struct row_job *job, size_t row, size_t n, const bool hal
         }
 #endif
         for (size_t r = 0; r < n; r += TILE_ROWS)
-            tiles(x + r * job->x_stride, job->x_stride, n - r < TILE_ROWS ? n - r : TILE_ROWS, w,
-                  depth, sums + r * KERNEL_COLUMNS);
+            multiply_tile_rows(x + r * job->x_stride, job->x_stride,
+                               n - r < TILE_ROWS ? n - r : TILE_ROWS, w, depth,
+                               sums + r * KERNEL_COLUMNS);
     }
     (void)half;
 }

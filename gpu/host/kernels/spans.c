@@ -29,7 +29,7 @@ INLINE void to_f32(const void *from, size_t at, size_t n, bool bf16, float *to)
         to[i] = bf16_to_f32(((const uint16_t *)from)[at + i]);
 }
 
-static void pack(const struct span_job *j, struct packed *p)
+static void pack_keys_values(const struct span_job *j, struct packed *p)
 {
     float row[128];
 
@@ -105,7 +105,7 @@ INLINE void score(const struct packed *p, size_t count)
     }
 }
 
-static void store(const struct span_job *j, size_t row, const float *out)
+static void store_output_row(const struct span_job *j, size_t row, const float *out)
 {
     size_t at = row * j->out_stride;
 
@@ -118,7 +118,8 @@ static void store(const struct span_job *j, size_t row, const float *out)
 }
 
 /* Queries [from, from + count), count <= Q. */
-static void group(const struct span_job *j, const struct packed *p, size_t from, size_t count)
+static void attend_query_group(const struct span_job *j, const struct packed *p, size_t from,
+                               size_t count)
 {
     float factor[Q];
     size_t r;
@@ -134,7 +135,7 @@ static void group(const struct span_job *j, const struct packed *p, size_t from,
     for (; r < count; r++)
         weigh(p, j->n, r, factor, 1);
     for (r = 0; r < count; r++)
-        store(j, from + r, p->out + r * p->wide);
+        store_output_row(j, from + r, p->out + r * p->wide);
 }
 
 void KERNEL(attend_span)(const struct span_job *j)
@@ -147,7 +148,7 @@ void KERNEL(attend_span)(const struct span_job *j)
     p.q = p.v + p.keys * p.wide;
     p.scores = p.q + Q * p.head;
     p.out = p.scores + Q * p.keys;
-    pack(j, &p);
+    pack_keys_values(j, &p);
     for (size_t i = 0; i < j->count; i += Q)
-        group(j, &p, j->from + i, j->count - i < Q ? j->count - i : Q);
+        attend_query_group(j, &p, j->from + i, j->count - i < Q ? j->count - i : Q);
 }

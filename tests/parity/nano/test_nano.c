@@ -308,7 +308,7 @@ TEST(int8_agrees)
     struct backend_info info;
 
     backend_host_info(&info);
-    if (!(info.have & 1u << precision_settle(PRECISION_INT8, info.have))) {
+    if (!(info.have & 1u << precision_resolve(PRECISION_INT8, info.have))) {
         print_message("SKIPPED: this processor has no VNNI\n");
         skip();
     }

@@ -106,7 +106,7 @@ static int open_device(const char *device, const struct cuda_options *options, s
         *ret = &be;
         return 0;
     }
-    /* It has no memory, which is not tried again: its worker is put aside at once. */
+    /* It has no memory, which is not tried again: its worker is quarantined at once. */
     return err_set(err, ERR_VRAM, "device %s is imaginary", device);
 }
 

@@ -343,7 +343,7 @@ static const char *caps(const char *devices, const char *list, struct err *err)
     if (devices_cap(&picked, list, err) == 0)
         for (uint32_t i = 0; i < picked.count; i++)
             n += (size_t)snprintf(ret + n, sizeof(ret) - n, "%s%llu", i > 0 ? " " : "",
-                                  (unsigned long long)picked.list[i].memory_cap / 1000000);
+                                  (unsigned long long)picked.list[i].memory_limit / 1000000);
     return ret;
 }
 

@@ -6,7 +6,7 @@
 
 #include "base/spawn.h"
 #include "gpu/devices/child.h"
-#include "gpu/sight/sight.h"
+#include "gpu/monitor/gpu_sample.h"
 #include "tests/common/files.h"
 #include "tests/common/test.h"
 
@@ -14,7 +14,7 @@
 #define A "GPU-aaaa"
 #define B "GPU-bbbb"
 
-static struct gpu_sight seen[2];
+static struct gpu_sample seen[2];
 static char words[300];
 
 /* As `nightshift probe --watch` has it. */
@@ -24,17 +24,17 @@ static int child(int argc, char **argv)
 
     if (!spawn_begun(STDOUT_FILENO) || dup2(STDERR_FILENO, STDOUT_FILENO) < 0 || !out)
         return 1;
-    return gpu_sight_write(strtol(argv[3], NULL, 10), (const char *const *)argv + 4,
-                           (size_t)argc - 4, out) != 0;
+    return gpu_sample_write(strtol(argv[3], NULL, 10), (const char *const *)argv + 4,
+                            (size_t)argc - 4, out) != 0;
 }
 
 /* Lines until one was seen `looks` times or the limit is over. The last line's kind. */
-static enum gpu_sight_line watch(const char *library, const char *control, unsigned looks,
-                                 struct child_result *r)
+static enum gpu_sample_line watch(const char *library, const char *control, unsigned looks,
+                                  struct child_result *r)
 {
     static const char *const argv[] = {"test", "probe", "--watch", "20", A, B, NULL};
     struct child_options o = {.argv = argv, .limit_ms = 300, .max_bytes = 1 << 20};
-    enum gpu_sight_line said = GPU_SIGHT_NONSENSE;
+    enum gpu_sample_line said = GPU_SAMPLE_NONSENSE;
     unsigned seen_lines = 0;
     struct err err = {0};
 
@@ -42,7 +42,7 @@ static enum gpu_sight_line watch(const char *library, const char *control, unsig
     setenv("FAKE_NVML", CONTROL, 1);
     setenv("LD_LIBRARY_PATH", library, 1);
     /* As long as a slow machine needs for what is awaited. */
-    for (; seen_lines < looks || said == GPU_SIGHT_NONSENSE; o.limit_ms *= 2) {
+    for (; seen_lines < looks || said == GPU_SAMPLE_NONSENSE; o.limit_ms *= 2) {
         const char *line, *end;
 
         if (o.limit_ms > 100000)
@@ -50,16 +50,16 @@ static enum gpu_sight_line watch(const char *library, const char *control, unsig
         memset(seen, 0x55, sizeof(seen));
         words[0] = 0;
         seen_lines = 0;
-        said = GPU_SIGHT_NONSENSE;
+        said = GPU_SAMPLE_NONSENSE;
         assert_ok(child_run(&o, r, &err), err);
         line = (const char *)r->out.data;
         for (;
              line && (end = memchr(line, '\n', r->out.len - (size_t)(line - (char *)r->out.data)));
              line = end + 1) {
-            said = gpu_sight_read(line, (size_t)(end - line), seen, 2, words, sizeof(words));
-            if (said == GPU_SIGHT_NONSENSE)
+            said = gpu_sample_read(line, (size_t)(end - line), seen, 2, words, sizeof(words));
+            if (said == GPU_SAMPLE_NONSENSE)
                 fail_msg("nonsense: %.*s", (int)(end - line), line);
-            seen_lines += said == GPU_SIGHT_SEEN;
+            seen_lines += said == GPU_SAMPLE_SEEN;
         }
         buf_free(&r->out);
         if (!r->timed_out)
@@ -75,7 +75,7 @@ TEST(good_values_in_another_order)
 {
     struct child_result r;
 
-    assert_int_equal(watch(NVML_ALL, "well\n" GOOD, 2, &r), GPU_SIGHT_SEEN);
+    assert_int_equal(watch(NVML_ALL, "well\n" GOOD, 2, &r), GPU_SAMPLE_SEEN);
     assert_int_equal(seen[0].percent, 87);
     assert_int_equal(seen[0].celsius, 71);
     assert_int_equal(seen[0].milliwatts, 412000);
@@ -97,14 +97,14 @@ TEST(functions_that_are_missing)
 {
     struct child_result r;
 
-    assert_int_equal(watch(NVML_FEW, "well\n" GOOD, 1, &r), GPU_SIGHT_SEEN);
+    assert_int_equal(watch(NVML_FEW, "well\n" GOOD, 1, &r), GPU_SAMPLE_SEEN);
     assert_int_equal(seen[0].percent, -1);
-    assert_int_equal(seen[0].celsius, GPU_SIGHT_COLD);
+    assert_int_equal(seen[0].celsius, GPU_SAMPLE_COLD);
     assert_int_equal(seen[0].milliwatts, -1);
     assert_int_equal(seen[0].total_bytes, 0);
     assert_true(seen[0].lists);
     assert_int_equal(seen[0].process[0].pid, 4711);
-    assert_int_equal(watch(NVML_NONE, "well\n", 0, &r), GPU_SIGHT_ERROR);
+    assert_int_equal(watch(NVML_NONE, "well\n", 0, &r), GPU_SAMPLE_ERROR);
     assert_non_null(strstr(words, "no NVML that this program knows"));
 }
 
@@ -112,19 +112,19 @@ TEST(a_library_that_refuses)
 {
     struct child_result r;
 
-    assert_int_equal(watch(NVML_ALL, "noinit\n", 0, &r), GPU_SIGHT_ERROR);
+    assert_int_equal(watch(NVML_ALL, "noinit\n", 0, &r), GPU_SAMPLE_ERROR);
     assert_string_equal(words, "NVML does not begin: Driver Not Loaded (9)");
     assert_int_equal(r.status, 0);
-    assert_int_equal(watch(NVML_ALL, "refuse\n" GOOD, 1, &r), GPU_SIGHT_SEEN);
+    assert_int_equal(watch(NVML_ALL, "refuse\n" GOOD, 1, &r), GPU_SAMPLE_SEEN);
     assert_int_equal(seen[0].percent, -1);
-    assert_int_equal(seen[0].celsius, GPU_SIGHT_COLD);
+    assert_int_equal(seen[0].celsius, GPU_SAMPLE_COLD);
     assert_int_equal(seen[0].milliwatts, -1);
     assert_int_equal(seen[0].total_bytes, 0);
     assert_false(seen[0].lists);
     /* Of a GPU that it does not know. */
-    assert_int_equal(watch(NVML_ALL, "well\n" A " 1 2 3 4 5 0\n", 1, &r), GPU_SIGHT_SEEN);
+    assert_int_equal(watch(NVML_ALL, "well\n" A " 1 2 3 4 5 0\n", 1, &r), GPU_SAMPLE_SEEN);
     assert_int_equal(seen[0].celsius, 4);
-    assert_int_equal(seen[1].celsius, GPU_SIGHT_COLD);
+    assert_int_equal(seen[1].celsius, GPU_SAMPLE_COLD);
     assert_false(seen[1].lists);
 }
 
@@ -137,21 +137,21 @@ TEST(numbers_that_cannot_be)
                            "4711:4000000000\n" B " 101 18446744073709551615 18446744073709551615 "
                            "300 10000001 0\n",
                            2, &r),
-                     GPU_SIGHT_SEEN);
+                     GPU_SAMPLE_SEEN);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(seen[i].percent, -1);
-        assert_int_equal(seen[i].celsius, GPU_SIGHT_COLD);
+        assert_int_equal(seen[i].celsius, GPU_SAMPLE_COLD);
         assert_int_equal(seen[i].milliwatts, -1);
         assert_int_equal(seen[i].total_bytes, 0);
         assert_int_equal(seen[i].used_bytes, 0);
     }
     /* It says that there are four milliards, and names one. */
     assert_true(seen[0].lists);
-    assert_in_range(seen[0].process_count, 1, GPU_SIGHT_PROCESSES);
+    assert_in_range(seen[0].process_count, 1, GPU_SAMPLE_PROCESSES);
     assert_int_equal(seen[0].process[0].pid, 4711);
     assert_int_equal(seen[0].process[0].percent, -1);
     /* What it prints does not come between the lines. */
-    assert_int_equal(watch(NVML_ALL, "print\n" GOOD, 1, &r), GPU_SIGHT_SEEN);
+    assert_int_equal(watch(NVML_ALL, "print\n" GOOD, 1, &r), GPU_SAMPLE_SEEN);
     assert_int_equal(seen[0].celsius, 71);
 }
 
@@ -159,17 +159,17 @@ TEST(calls_that_hang_and_crash)
 {
     struct child_result r;
 
-    assert_int_equal(watch(NVML_ALL, "hang\n" GOOD, 0, &r), GPU_SIGHT_BEGUN);
+    assert_int_equal(watch(NVML_ALL, "hang\n" GOOD, 0, &r), GPU_SAMPLE_BEGUN);
     assert_true(r.timed_out);
-    assert_int_equal(watch(NVML_ALL, "crash\n" GOOD, 0, &r), GPU_SIGHT_BEGUN);
+    assert_int_equal(watch(NVML_ALL, "crash\n" GOOD, 0, &r), GPU_SAMPLE_BEGUN);
     assert_false(r.timed_out);
     assert_int_not_equal(r.status, 0);
 }
 
-static enum gpu_sight_line read_one(const char *line)
+static enum gpu_sample_line read_one(const char *line)
 {
     memset(seen, 0x55, sizeof(seen));
-    return gpu_sight_read(line, strlen(line), seen, 1, words, sizeof(words));
+    return gpu_sample_read(line, strlen(line), seen, 1, words, sizeof(words));
 }
 
 TEST(lines_that_are_not_believed)
@@ -193,19 +193,19 @@ TEST(lines_that_are_not_believed)
         "{\"gpus\":[{\"total\":5,\"processes\":{}}]}"};
 
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
-        if (read_one(lines[i]) != GPU_SIGHT_NONSENSE)
+        if (read_one(lines[i]) != GPU_SAMPLE_NONSENSE)
             fail_msg("believed: %s", lines[i]);
     for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++) {
-        assert_int_equal(read_one(unknown[i]), GPU_SIGHT_SEEN);
-        if (seen[0].percent != -1 || seen[0].celsius != GPU_SIGHT_COLD ||
+        assert_int_equal(read_one(unknown[i]), GPU_SAMPLE_SEEN);
+        if (seen[0].percent != -1 || seen[0].celsius != GPU_SAMPLE_COLD ||
             seen[0].milliwatts != -1 || seen[0].total_bytes != 0 || seen[0].lists)
             fail_msg("believed: %s", unknown[i]);
     }
-    assert_int_equal(read_one("{\"error\":\"bad\\u001b[2J\"}"), GPU_SIGHT_ERROR);
+    assert_int_equal(read_one("{\"error\":\"bad\\u001b[2J\"}"), GPU_SAMPLE_ERROR);
     assert_string_equal(words, "bad\\x1B[2J");
     assert_int_equal(read_one("{\"gpus\":[{\"processes\":[{},{\"pid\":-5},{\"pid\":7,\"percent\":"
                               "900,\"computes\":1},5,null]}]}"),
-                     GPU_SIGHT_SEEN);
+                     GPU_SAMPLE_SEEN);
     assert_true(seen[0].lists);
     assert_int_equal(seen[0].process_count, 1);
     assert_int_equal(seen[0].process[0].pid, 7);

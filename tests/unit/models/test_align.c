@@ -97,7 +97,7 @@ static void watch(struct backend *be)
 
 /* ---- the formula ---- */
 
-static int ascending(const void *a, const void *b)
+static int compare_floats(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
 
@@ -156,7 +156,7 @@ static double median(const double *x, int frames, int at)
 
         seven[i + 3] = x[j < frames ? j : 2 * (frames - 1) - j];
     }
-    qsort(seven, 7, sizeof(*seven), ascending);
+    qsort(seven, 7, sizeof(*seven), compare_floats);
     return seven[3];
 }
 

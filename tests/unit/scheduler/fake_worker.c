@@ -19,8 +19,8 @@
  * What a shard yields depends on the stage, as SETUP names it: segments of a transcription, a
  * sound, voices of two windows, a vector of each second or of each passage (where the recording's
  * kind does not matter). While $FAKE_STATE has a file "hold", no shard is begun, although the
- * engine is said to beat. `nightshift settle` is fake_settler.c's, and what other stages than the
- * first do, which it loads if it is asked to, is fake_tracks.c's. $FAKE_MODE misbehaves as a
+ * engine is said to beat. `nightshift finalize` is fake_finalizer.c's, and what other stages than
+ * the first do, which it loads if it is asked to, is fake_tracks.c's. $FAKE_MODE misbehaves as a
  * whole: version, model, mute (no HELLO), exit, unready, nomem; nolibrary; novram (the model does
  * not fit); gone (no device, while $FAKE_STATE has a file of that name); measure (says that it has
  * measured 32 slots and 4 windows, unless it is told what is remembered, which it writes as a
@@ -38,7 +38,7 @@
 
 #include "base/clock.h"
 #include "base/spawn.h"
-#include "tests/unit/scheduler/fake_settler.h"
+#include "tests/unit/scheduler/fake_finalizer.h"
 #include "tests/unit/scheduler/fake_worker.h"
 #include "workers/process/worker.h"
 
@@ -383,13 +383,14 @@ static void tune(const struct msg_setup *s, struct msg_ready *r)
     r->measured = true;
     r->predicted_bytes = 9000000000;
     r->allocated_bytes = 5000000000;
-    r->ways = fake_text("four ways");
-    r->ways_bytes = strlen(r->ways);
+    r->algorithms = fake_text("four ways");
+    r->algorithms_bytes = strlen(r->algorithms);
     if (!s->tuned_slots)
         return;
-    if (s->ways_bytes == r->ways_bytes && memcmp(s->ways, r->ways, r->ways_bytes) == 0) {
+    if (s->algorithms_bytes == r->algorithms_bytes &&
+        memcmp(s->algorithms, r->algorithms, r->algorithms_bytes) == 0) {
         leave_word("told-ways");
-        r->ways_bytes = 0;
+        r->algorithms_bytes = 0;
     }
     snprintf(word, sizeof(word), "told-%u-%u", s->tuned_slots, s->tuned_windows);
     leave_word(word);
@@ -578,8 +579,8 @@ int main(int argc, char **argv)
         return spawn_begun(STDOUT_FILENO) ? fake_probe(argc - 1, argv + 1) : 0;
     if (!spawn_begun(WORKER_SOCKET_FD))
         return 0;
-    if (argc == 2 && strcmp(argv[1], "settle") == 0)
-        return fake_settler();
+    if (argc == 2 && strcmp(argv[1], "finalize") == 0)
+        return fake_finalizer();
     /* nightshift worker --device NAME */
     if (argc != 4 || strcmp(argv[1], "worker") != 0 || strcmp(argv[2], "--device") != 0)
         return 2;

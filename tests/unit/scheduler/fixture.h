@@ -195,7 +195,7 @@ static inline void fixture_know(const char *name, const char *params_json,
                                 struct scheduler_stage *ret)
 {
     (void)params_json;
-    ret->settles = strcmp(name, "diarize") == 0;
+    ret->finalizes = strcmp(name, "diarize") == 0;
     ret->passage_chars = strcmp(name, "embed-text") == 0 ? 12 : 0;
     ret->most_shard_ms = strcmp(name, "sounds") == 0 ? fixture_most_shard_ms : 0;
     ret->mixed_most_shard_ms = fixture_mixed_most_shard_ms;
@@ -346,7 +346,8 @@ static inline void take_word_back(const char *word)
 }
 
 /* What fakes have left under a word, in bytes: one for each lease of a recording in a stage
- * ("sounds:ok-2" is a pass for sounds, "+sounds:ok-2" listened to another), or answer of a settler.
+ * ("sounds:ok-2" is a pass for sounds, "+sounds:ok-2" listened to another), or answer of a
+ * finalizer.
  */
 static inline int count_left(const char *word)
 {
@@ -379,7 +380,7 @@ static inline void wait_words(const char *begin, int n)
     }
 }
 
-/* Processes of a run: its workers and settlers. */
+/* Processes of a run: its workers and finalizers. */
 static inline size_t children_of(pid_t parent, pid_t *ret, size_t max)
 {
     char name[64];

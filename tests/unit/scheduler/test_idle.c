@@ -24,9 +24,9 @@ static void begin(const char *devices)
     setenv("NIGHTSHIFT_DEVICES", devices, 1);
     tuning = quick;
     tuning.idle = (struct idle_times){.busy_ms = 60, .free_ms = 200, .blind_ms = 400};
-    tuning.sight_ms = 20 * PATIENCE;
-    tuning.sight_still_ms = 300 * PATIENCE;
-    tuning.sight_again_ms = 100;
+    tuning.sample_ms = 20 * PATIENCE;
+    tuning.sample_still_ms = 300 * PATIENCE;
+    tuning.sample_again_ms = 100;
 }
 
 static int end(void **state)

@@ -100,8 +100,8 @@ TEST(twenty_kills_change_nothing)
     free(got);
 }
 
-/* May a worker be killed, after so many kills, without that a recording is set aside for it? What a
- * death was of is known when it was told; the third in a row may be the second one alone. */
+/* May a worker be killed, after so many kills, without that a recording is quarantined for it? What
+ * a death was of is known when it was told; the third in a row may be the second one alone. */
 static bool may_kill(int64_t kills)
 {
     return count_of("SELECT count(*) FROM event WHERE kind = 'worker-died'") == kills &&

@@ -83,15 +83,15 @@ TEST(a_cap_bounds_the_batch)
     struct device d = gpu(100 * GIB);
     struct placement p;
 
-    d.memory_cap = 4 * GIB;
+    d.memory_limit = 4 * GIB;
     p = place(d, &large, PRECISION_AUTO, 0);
     assert_true(p.fits && p.bytes <= 4 * GIB && p.slots < 96);
     assert_int_equal(p.budget, 4 * GIB);
-    d.memory_cap = 2 * GIB;
+    d.memory_limit = 2 * GIB;
     p = place(d, &large, PRECISION_AUTO, 0);
     assert_false(p.fits);
     assert_non_null(strstr(p.why, "and --device-memory allows 2.0 GiB"));
-    d.memory_cap = 95 * GIB;
+    d.memory_limit = 95 * GIB;
     assert_int_equal(place(d, &large, PRECISION_AUTO, 0).budget, 90 * GIB);
 }
 

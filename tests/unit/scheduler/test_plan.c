@@ -3,12 +3,12 @@
 
 #include "base/err.h"
 #include "base/utf8.h"
+#include "scheduler/plan/disk_space.h"
 #include "scheduler/plan/estimate.h"
 #include "scheduler/plan/idmap.h"
 #include "scheduler/plan/planner.h"
 #include "scheduler/plan/progress.h"
 #include "scheduler/plan/retry.h"
-#include "scheduler/plan/room.h"
 
 #define SHARD_MS 1000
 
@@ -559,7 +559,7 @@ TEST(each_failure_has_its_verdict)
     /* A share that hangs: not in seconds, whichever attempt it is. */
     d = verdict(ERR_STALLED, false, true, true, 0);
     assert_int_equal(d.verdict, RETRY_AGAIN);
-    assert_in_range(d.at_ms - 1000000, RETRY_CAP_MS, RETRY_CAP_MS * 5 / 4);
+    assert_in_range(d.at_ms - 1000000, RETRY_MAX_MS, RETRY_MAX_MS * 5 / 4);
     assert_int_equal(verdict(ERR_DEVICE, false, false, false, 9).verdict, RETRY_SUSPECT);
     assert_int_equal(verdict(0, true, false, false, 9).verdict, RETRY_SUSPECT);
     assert_int_equal(verdict(ERR_CRASH, false, false, false, 9).verdict, RETRY_SUSPECT);
@@ -593,7 +593,7 @@ TEST(waiting_is_bounded)
 
     retry_decide(&rule, &f, 0, 3, &d);
     assert_int_equal(d.verdict, RETRY_AGAIN);
-    assert_in_range(d.at_ms, RETRY_CAP_MS, RETRY_CAP_MS * 5 / 4);
+    assert_in_range(d.at_ms, RETRY_MAX_MS, RETRY_MAX_MS * 5 / 4);
 }
 
 TEST(workers_are_put_aside_when_they_are_to_blame)
@@ -612,7 +612,7 @@ TEST(workers_are_put_aside_when_they_are_to_blame)
     /* One and the same recording, or some that were charged before, are not its fault. */
     for (i = 0; i < 100; i++) {
         ms = restart_death(&r, i % 2 ? RESTART_ONE : RESTART_KNOWN, 5, 0);
-        assert_in_range(ms, RESTART_BASE_MS, RESTART_CAP_MS);
+        assert_in_range(ms, RESTART_BASE_MS, RESTART_MAX_MS);
     }
     restart_result(&r);
     for (i = 0; i < 7; i++)
@@ -665,7 +665,7 @@ TEST(what_is_left_is_estimated)
     assert_true(rate_eta_ms(1e-9, &b) >= -1);
 }
 
-static unsigned width(const char *s)
+static unsigned measure_columns(const char *s)
 {
     unsigned n = 0;
 
@@ -705,7 +705,7 @@ TEST(the_line_fits)
     p.work = "/a/\xE6\x97\xA5\xE6\x9C\xAC\xE8\xAA\x9E\xE6\x97\xA5\xE6\x9C\xAC\xE8\xAA\x9E.wav";
     for (c = 20; c < 200; c++) {
         progress_line(&p, c, line);
-        assert_true(width(line) <= c);
+        assert_true(measure_columns(line) <= c);
         assert_true(utf8_valid(line, strlen(line)));
     }
     /* What is paused or cancelled is named, and still of the whole; so is the stage that is ahead.
@@ -737,7 +737,7 @@ TEST(the_line_fits)
     p.work = "a \"quoted\" \\ name";
     p.work_more = UINT32_MAX;
     progress_line(&p, 80, line);
-    assert_true(width(line) <= 80);
+    assert_true(measure_columns(line) <= 80);
     progress_json(&p, "progress", json);
     assert_int_equal(json[strlen(json) - 1], '}');
     assert_non_null(strstr(json, "{\"recording\":\"a \\\"quoted\\\" \\\\ name\",\"percent\":0}"));
@@ -773,70 +773,73 @@ TEST(a_range_is_in_one_unit)
 
 TEST(a_log_that_is_held_is_told_once)
 {
-    const struct room_limits l = {.log_bytes = 100, .free_bytes = 50};
-    struct room r = {0};
+    const struct disk_space_limits l = {.log_bytes = 100, .free_bytes = 50};
+    struct disk_space r = {0};
 
-    assert_int_equal(room_look(&r, &l, 100, 0), ROOM_NOTHING); /* no longer than it may be */
-    assert_int_equal(room_look(&r, &l, 100, 0), ROOM_NOTHING);
-    assert_int_equal(room_look(&r, &l, 101, 1000), ROOM_NOTHING); /* somebody passing */
-    assert_int_equal(room_look(&r, &l, 0, 1000), ROOM_NOTHING);
-    assert_int_equal(room_look(&r, &l, 101, 1000), ROOM_NOTHING);
-    assert_int_equal(room_look(&r, &l, 102, 1000), ROOM_HELD);
-    assert_int_equal(room_look(&r, &l, 9999, 50), ROOM_NOTHING);
+    assert_int_equal(disk_space_look(&r, &l, 100, 0),
+                     DISK_SPACE_NOTHING); /* no longer than it may be */
+    assert_int_equal(disk_space_look(&r, &l, 100, 0), DISK_SPACE_NOTHING);
+    assert_int_equal(disk_space_look(&r, &l, 101, 1000), DISK_SPACE_NOTHING); /* somebody passing */
+    assert_int_equal(disk_space_look(&r, &l, 0, 1000), DISK_SPACE_NOTHING);
+    assert_int_equal(disk_space_look(&r, &l, 101, 1000), DISK_SPACE_NOTHING);
+    assert_int_equal(disk_space_look(&r, &l, 102, 1000), DISK_SPACE_HELD);
+    assert_int_equal(disk_space_look(&r, &l, 9999, 50), DISK_SPACE_NOTHING);
     assert_false(r.waiting);
-    assert_int_equal(room_look(&r, &l, 0, 1000), ROOM_NOTHING);
-    assert_int_equal(room_look(&r, &l, 200, 1000), ROOM_NOTHING);
-    assert_int_equal(room_look(&r, &l, 200, 1000), ROOM_HELD); /* another one */
+    assert_int_equal(disk_space_look(&r, &l, 0, 1000), DISK_SPACE_NOTHING);
+    assert_int_equal(disk_space_look(&r, &l, 200, 1000), DISK_SPACE_NOTHING);
+    assert_int_equal(disk_space_look(&r, &l, 200, 1000), DISK_SPACE_HELD); /* another one */
 }
 
 TEST(a_run_waits_before_the_disk_is_full)
 {
-    const struct room_limits l = {.log_bytes = 100, .free_bytes = 50};
-    struct room r = {0};
+    const struct disk_space_limits l = {.log_bytes = 100, .free_bytes = 50};
+    struct disk_space r = {0};
 
     /* A disk that is short for another reason, but not nearly full. */
     for (int i = 0; i < 3; i++)
-        assert_int_equal(room_look(&r, &l, 10, 0), ROOM_NOTHING);
+        assert_int_equal(disk_space_look(&r, &l, 10, 0), DISK_SPACE_NOTHING);
     assert_false(r.waiting);
-    assert_int_equal(room_look(&r, &l, 200, 49), ROOM_NOTHING);
-    assert_int_equal(room_look(&r, &l, 200, 49), ROOM_SHORT);
+    assert_int_equal(disk_space_look(&r, &l, 200, 49), DISK_SPACE_NOTHING);
+    assert_int_equal(disk_space_look(&r, &l, 200, 49), DISK_SPACE_SHORT);
     assert_true(r.waiting);
-    assert_int_equal(room_look(&r, &l, 200, 99), ROOM_NOTHING); /* not for a hair's breadth */
+    assert_int_equal(disk_space_look(&r, &l, 200, 99),
+                     DISK_SPACE_NOTHING); /* not for a hair's breadth */
     assert_true(r.waiting);
-    assert_int_equal(room_look(&r, &l, 200, 100), ROOM_AGAIN);
+    assert_int_equal(disk_space_look(&r, &l, 200, 100), DISK_SPACE_AGAIN);
     assert_false(r.waiting);
-    assert_int_equal(room_look(&r, &l, 300, 100), ROOM_NOTHING); /* told already */
-    assert_int_equal(room_look(&r, &l, 300, 10), ROOM_SHORT);
-    assert_int_equal(room_look(&r, &l, 0, 10), ROOM_AGAIN); /* the reader has ended */
+    assert_int_equal(disk_space_look(&r, &l, 300, 100), DISK_SPACE_NOTHING); /* told already */
+    assert_int_equal(disk_space_look(&r, &l, 300, 10), DISK_SPACE_SHORT);
+    assert_int_equal(disk_space_look(&r, &l, 0, 10), DISK_SPACE_AGAIN); /* the reader has ended */
     assert_false(r.waiting);
-    assert_int_equal(room_look(&r, &l, 0, 10), ROOM_NOTHING);
+    assert_int_equal(disk_space_look(&r, &l, 0, 10), DISK_SPACE_NOTHING);
 }
 
 TEST(a_disk_that_is_nearly_full)
 {
-    const struct room_limits l = {.log_bytes = 100, .free_bytes = 50, .full_bytes = 20};
-    struct room r = {0};
+    const struct disk_space_limits l = {.log_bytes = 100, .free_bytes = 50, .full_bytes = 20};
+    struct disk_space r = {0};
 
-    assert_int_equal(room_look(&r, &l, 10, 20), ROOM_NOTHING);
-    assert_int_equal(room_look(&r, &l, 10, 19), ROOM_FULL); /* at once: nobody is just passing */
+    assert_int_equal(disk_space_look(&r, &l, 10, 20), DISK_SPACE_NOTHING);
+    assert_int_equal(disk_space_look(&r, &l, 10, 19),
+                     DISK_SPACE_FULL); /* at once: nobody is just passing */
     assert_true(r.waiting);
-    assert_int_equal(room_look(&r, &l, 10, 0), ROOM_NOTHING);
-    assert_int_equal(room_look(&r, &l, 10, 39), ROOM_NOTHING);
+    assert_int_equal(disk_space_look(&r, &l, 10, 0), DISK_SPACE_NOTHING);
+    assert_int_equal(disk_space_look(&r, &l, 10, 39), DISK_SPACE_NOTHING);
     assert_true(r.waiting);
-    assert_int_equal(room_look(&r, &l, 10, 40), ROOM_AGAIN);
+    assert_int_equal(disk_space_look(&r, &l, 10, 40), DISK_SPACE_AGAIN);
     assert_false(r.waiting);
     /* Both, one after the other. */
-    assert_int_equal(room_look(&r, &l, 200, 30), ROOM_NOTHING);
-    assert_int_equal(room_look(&r, &l, 200, 30), ROOM_SHORT);
-    assert_int_equal(room_look(&r, &l, 200, 10), ROOM_FULL);
-    assert_int_equal(room_look(&r, &l, 0, 10), ROOM_NOTHING);
+    assert_int_equal(disk_space_look(&r, &l, 200, 30), DISK_SPACE_NOTHING);
+    assert_int_equal(disk_space_look(&r, &l, 200, 30), DISK_SPACE_SHORT);
+    assert_int_equal(disk_space_look(&r, &l, 200, 10), DISK_SPACE_FULL);
+    assert_int_equal(disk_space_look(&r, &l, 0, 10), DISK_SPACE_NOTHING);
     assert_true(r.waiting);
-    assert_int_equal(room_look(&r, &l, 0, 40), ROOM_AGAIN);
+    assert_int_equal(disk_space_look(&r, &l, 0, 40), DISK_SPACE_AGAIN);
     assert_false(r.waiting);
     /* Both at once. */
-    assert_int_equal(room_look(&r, &l, 200, 41), ROOM_NOTHING);
-    assert_int_equal(room_look(&r, &l, 200, 1), ROOM_SHORT);
-    assert_int_equal(room_look(&r, &l, 200, 100), ROOM_AGAIN);
+    assert_int_equal(disk_space_look(&r, &l, 200, 41), DISK_SPACE_NOTHING);
+    assert_int_equal(disk_space_look(&r, &l, 200, 1), DISK_SPACE_SHORT);
+    assert_int_equal(disk_space_look(&r, &l, 200, 100), DISK_SPACE_AGAIN);
 }
 
 TEST_MAIN(NULL, NULL)

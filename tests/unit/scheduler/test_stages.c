@@ -1,5 +1,5 @@
-/* Runs of several stages: what each of them yields, what is settled when its shards are there, and
- * what becomes of the others when one cannot be done. */
+/* Runs of several stages: what each of them yields, what is finalized when its shards are there,
+ * and what becomes of the others when one cannot be done. */
 #include <sys/socket.h>
 #include <uv.h>
 
@@ -9,9 +9,9 @@
 #include "workers/wire/protocol.h"
 
 static const char DONE[] = "SELECT count(*) FROM task WHERE state = 'done'";
-static const char UNSETTLED[] = "SELECT count(*) FROM task WHERE waits = 'settling'";
+static const char UNFINALIZED[] = "SELECT count(*) FROM task WHERE waits = 'settling'";
 
-#define HELD 2 /* settlers of a run */
+#define HELD 2 /* finalizers of a run */
 
 static int run_fails(char message[496])
 {
@@ -134,7 +134,7 @@ TEST(what_waits_for_a_failure_stays_and_ends_no_run_late)
     assert_int_equal(count_of("SELECT count(*) FROM task WHERE waits = 'source'"), 1);
 }
 
-/* Looking for what is to be settled, at every message, must not write what waits for others. */
+/* Looking for what is to be finalized, at every message, must not write what waits for others. */
 int __real_ledger_flush(struct ledger *l, struct err *err);
 int __wrap_ledger_flush(struct ledger *l, struct err *err);
 static unsigned commits; /* with results */
@@ -195,13 +195,13 @@ TEST(sockets_wait_while_much_is_said)
     assert_in_range(stops, 2, 1000);
 }
 
-/* ---------------------------------------------------------------------------------- settling */
+/* ---------------------------------------------------------------------------------- finalizing */
 
 static const char TURNS[] = "SELECT m.place_id, k.label, u.start_ms, u.end_ms FROM turn u "
                             "JOIN task t USING (task_id) JOIN media m USING (media_id) "
                             "JOIN speaker k USING (speaker_id) ORDER BY 1, u.idx";
 
-TEST(a_recording_is_settled_when_its_shards_are_there)
+TEST(a_recording_is_finalized_when_its_shards_are_there)
 {
     fixture_reset();
     ADD_TO("fake@diarize", "/a/ok-2");
@@ -217,7 +217,7 @@ TEST(a_recording_is_settled_when_its_shards_are_there)
     assert_int_equal(count_left("settled-1"), 1);
 }
 
-TEST(a_settler_computes_with_the_threads_of_a_run)
+TEST(a_finalizer_computes_with_the_threads_of_a_run)
 {
     struct scheduler_options o = fixture_options("cpu");
     struct scheduler_result r;
@@ -231,7 +231,7 @@ TEST(a_settler_computes_with_the_threads_of_a_run)
 }
 
 /* Between the run and its children lies a small buffer, whatever this machine's default is, so that
- * a settler that is slow to take its voices leaves them with the run. */
+ * a finalizer that is slow to take its voices leaves them with the run. */
 int __real_socketpair(int domain, int type, int protocol, int fds[2]);
 int __wrap_socketpair(int domain, int type, int protocol, int fds[2]);
 
@@ -244,7 +244,7 @@ int __wrap_socketpair(int domain, int type, int protocol, int fds[2])
     return rc;
 }
 
-static size_t most_queued, largest_frame; /* of those that tell a settler voices, */
+static size_t most_queued, largest_frame; /* of those that tell a finalizer voices, */
 static size_t announced;                  /* and of the one that goes with the first of them */
 
 int __real_process_send(struct process *p, uint8_t type, const struct buf *payload);
@@ -254,7 +254,7 @@ int __wrap_process_send(struct process *p, uint8_t type, const struct buf *paylo
 {
     int rc = __real_process_send(p, type, payload);
 
-    if (type == MSG_SETTLE)
+    if (type == MSG_FINALIZE)
         announced = FRAME_HEADER + payload->len;
     if (type != MSG_VOICES)
         return rc;
@@ -266,7 +266,7 @@ int __wrap_process_send(struct process *p, uint8_t type, const struct buf *paylo
     return rc;
 }
 
-static void settle_long_ones(uint64_t queued_bytes)
+static void finalize_long_ones(uint64_t queued_bytes)
 {
     struct scheduler_options o = fixture_options("cpu");
     struct scheduler_tuning t = quick;
@@ -284,15 +284,15 @@ static void settle_long_ones(uint64_t queued_bytes)
     assert_int_equal(count_left("settled-1") + count_left("settled-2"), 2);
 }
 
-/* Long recordings: the settler takes what is queued before more is read. */
-TEST(voices_go_to_a_settler_as_it_takes_them)
+/* Long recordings: the finalizer takes what is queued before more is read. */
+TEST(voices_go_to_a_finalizer_as_it_takes_them)
 {
     char *all, *paced;
 
-    settle_long_ones(UINT64_MAX);
+    finalize_long_ones(UINT64_MAX);
     all = rows_of(TURNS);
     assert_true(most_queued > 100 * largest_frame);
-    settle_long_ones(1);
+    finalize_long_ones(1);
     paced = rows_of(TURNS);
     assert_string_equal(paced, all);
     /* The socket was full, and then no more than one was taken from the catalog ahead. */
@@ -303,7 +303,7 @@ TEST(voices_go_to_a_settler_as_it_takes_them)
 
 #define COUNT 24 /* names that differ, by their zeros */
 
-TEST(many_are_settled_beside_the_work)
+TEST(many_are_finalized_beside_the_work)
 {
     char path[COUNT][32];
     const char *paths[COUNT];
@@ -325,7 +325,7 @@ TEST(many_are_settled_beside_the_work)
 }
 
 /* As what is to be decoded: with little room, and somebody who holds the catalog's log. */
-TEST(nothing_is_settled_without_room)
+TEST(nothing_is_finalized_without_room)
 {
     struct scheduler_options o = fixture_options("cpu");
     struct scheduler_tuning t = quick;
@@ -357,16 +357,16 @@ TEST(nothing_is_settled_without_room)
     control_close(c);
     wait_count("SELECT count(*) FROM event WHERE kind = 'log-held'", 1);
     take_word_back("hold");
-    wait_count(UNSETTLED, 1);
+    wait_count(UNFINALIZED, 1);
     usleep(500000 * PATIENCE);
-    assert_int_equal(count_of(UNSETTLED), 1);
+    assert_int_equal(count_of(UNFINALIZED), 1);
     assert_int_equal(waitpid(pid, NULL, WNOHANG), 0);
     assert_int_equal(sqlite3_close(db), 0);
     assert_int_equal(wait_child(pid), 0);
     assert_int_equal(count_of(DONE), 1);
 }
 
-TEST(a_death_while_settling_costs_nothing)
+TEST(a_death_while_finalizing_costs_nothing)
 {
     fixture_reset();
     ADD_TO("fake@diarize", "/a/ok-1");
@@ -397,7 +397,7 @@ static void expect_set_aside(const char *how, int attempts, const char *why)
     free(said);
 }
 
-TEST(what_cannot_be_settled_is_set_aside)
+TEST(what_cannot_be_finalized_is_set_aside)
 {
     expect_set_aside(
         "crash", 1, "2 of them alone in this run: the worker died on it: it was ended by signal 6");
@@ -436,8 +436,8 @@ TEST(a_verdict_about_the_voices_is_final)
              "failed|input|its voices make no sense|\n");
 }
 
-/* No settler can be had: all else is done, and the run says it. */
-TEST(without_settlers_the_rest_is_done)
+/* No finalizer can be had: all else is done, and the run says it. */
+TEST(without_finalizers_the_rest_is_done)
 {
     char message[496];
 
@@ -448,15 +448,15 @@ TEST(without_settlers_the_rest_is_done)
     assert_int_equal(run_fails(message), ERR_VERSION);
     assert_non_null(strstr(message, "cannot be finalized"));
     assert_int_equal(count_of(DONE), 1);
-    assert_int_equal(count_of(UNSETTLED), 1);
+    assert_int_equal(count_of(UNFINALIZED), 1);
     unsetenv("FAKE_SETTLE");
     run_all("cpu");
     assert_int_equal(count_of(DONE), 2);
 }
 
-/* kill -9 of the run at any moment of settling: the next one settles what is left, and the rows are
- * those of a run that was left in peace. */
-TEST(a_killed_run_settles_again)
+/* kill -9 of the run at any moment of finalizing: the next one finalizes what is left, and the rows
+ * are those of a run that was left in peace. */
+TEST(a_killed_run_finalizes_again)
 {
     static const char *const paths[] = {"/a/ok-1", "/a/ok-2",   "/a/ok-01",
                                         "/a/ok-3", "/a/ok-001", "/a/ok-02"};
@@ -475,7 +475,7 @@ TEST(a_killed_run_settles_again)
         pid_t pid = run_child(&o);
 
         if (i == 0)
-            wait_count(UNSETTLED, 1);
+            wait_count(UNFINALIZED, 1);
         usleep((useconds_t)(60000 + 70000 * i));
         kill(pid, SIGKILL);
         wait_child(pid);
@@ -489,7 +489,7 @@ TEST(a_killed_run_settles_again)
     free(got);
 }
 
-/* A run whose settlers each have one recording in hand until they may go on. */
+/* A run whose finalizers each have one recording in hand until they may go on. */
 static pid_t start_held(struct scheduler_options *o, struct scheduler_tuning *t)
 {
     pid_t pid;
@@ -504,7 +504,7 @@ static pid_t start_held(struct scheduler_options *o, struct scheduler_tuning *t)
 }
 
 /* What is in hand is finished; the rest waits. */
-TEST(a_drained_run_settles_what_it_holds)
+TEST(a_drained_run_finalizes_what_it_holds)
 {
     struct scheduler_options o = fixture_options("cpu");
     struct scheduler_tuning t;
@@ -514,7 +514,7 @@ TEST(a_drained_run_settles_what_it_holds)
     ADD_TO("fake@diarize", "/a/ok-1", "/a/ok-01", "/a/ok-001", "/a/ok-0001", "/a/ok-00001",
            "/a/ok-000001");
     pid = start_held(&o, &t);
-    wait_count(UNSETTLED, 6);
+    wait_count(UNFINALIZED, 6);
     kill(pid, SIGINT);
     wait_draining();
     leave_word("go-on");
@@ -543,7 +543,7 @@ static pid_t lock_catalog(useconds_t us)
     return pid;
 }
 
-TEST(cancelled_ones_are_not_settled)
+TEST(cancelled_ones_are_not_finalized)
 {
     struct scheduler_options o = fixture_options("cpu");
     struct scheduler_tuning t;
@@ -569,7 +569,7 @@ TEST(cancelled_ones_are_not_settled)
     assert_int_equal(count_of("SELECT count(*) FROM voice"), 0);
 }
 
-TEST(a_paused_catalog_is_not_settled)
+TEST(a_paused_catalog_is_not_finalized)
 {
     struct scheduler_options o = fixture_options("cpu");
     struct scheduler_tuning t;
@@ -579,7 +579,7 @@ TEST(a_paused_catalog_is_not_settled)
     ADD_TO("fake@diarize", "/a/ok-1", "/a/ok-01", "/a/ok-001", "/a/ok-0001", "/a/ok-00001",
            "/a/ok-000001");
     pid = start_held(&o, &t);
-    wait_count(UNSETTLED, 6);
+    wait_count(UNFINALIZED, 6);
     tell_run(REQUEST_PAUSE, 0);
     leave_word("go-on");
     wait_count(DONE, HELD); /* what was in hand is finished */
@@ -679,7 +679,7 @@ TEST(a_stage_put_aside_is_tried_again_when_asked)
     wait_count("SELECT count(*) FROM event WHERE kind = 'stage-aside'", 2);
     kill(pid, SIGINT);
     assert_int_equal(wait_child(pid), err_exit_status(ERR_MODEL));
-    assert_int_equal(count_of(UNSETTLED), 1);
+    assert_int_equal(count_of(UNFINALIZED), 1);
 }
 
 /* ---------------------------------------------------------------------------- length of shards */
@@ -720,7 +720,7 @@ TEST(a_stage_that_cannot_have_the_catalogs_length_is_put_aside)
     fixture_most_shard_ms = SHARD_MS - 1;
     o.shard_ms = 0; /* what the results that are there have */
     assert_int_equal(scheduler_run(&o, &r, &e), ERR_LIMIT);
-    assert_true(r.put_aside);
+    assert_true(r.stages_disabled);
     rows_are("SELECT s.name, t.state FROM task t JOIN stage s USING (stage_id) ORDER BY 1, 2",
              "sounds|pending|\ntranscribe|done|\ntranscribe|done|\n");
     assert_int_equal(count_of("SELECT count(*) FROM event WHERE kind = 'stage-aside' AND text LIKE "

@@ -9,7 +9,7 @@ static struct scheduler_options options(void)
     struct scheduler_options o = fixture_options("auto");
 
     patient = quick;
-    patient.aside_ms = 50;
+    patient.quarantine_ms = 50;
     o.tuning = &patient;
     o.precision = "fp32";
     return o;
@@ -230,7 +230,7 @@ TEST_TEARDOWN(too_small_everywhere_ends_the_run, end)
     struct err e = {0};
 
     begin("sim:2GiB,sim:2GiB", "novram");
-    patient.aside_ms = 60000;
+    patient.quarantine_ms = 60000;
     ADD("/a/ok-3");
     assert_int_equal(scheduler_run(&o, &r, &e), ERR_VRAM);
     assert_non_null(strstr(e.msg, "no worker is left: the model does not fit: 8 GB are needed"));

@@ -4,7 +4,7 @@
 
 #include "gpu/backend.h"
 #include "workers/models/whisper/whisper.h"
-#include "workers/stages/drill.h"
+#include "workers/stages/synthetic_load.h"
 
 struct told {
     uint32_t lanes, windows, errors;
@@ -37,8 +37,8 @@ static struct stage *new_drill(uint32_t branches, uint32_t rows, uint32_t slots)
     struct stage *s = NULL;
     struct err e = {0};
 
-    assert_ok(drill_new(model, &shape, rows, &s, &e), e);
-    assert_ok(drill_resize(s, slots, 1, &e), e);
+    assert_ok(synthetic_new(model, &shape, rows, &s, &e), e);
+    assert_ok(synthetic_resize(s, slots, 1, &e), e);
     return s;
 }
 
@@ -54,7 +54,7 @@ static void on_done(void *arg, const struct stage_result *r, const struct err *e
 
 static void add(struct stage *s, uint32_t prompt, uint32_t tokens, struct told *t)
 {
-    const struct stage_work work = {.drill = {.prompt = prompt, .tokens = tokens}};
+    const struct stage_work work = {.synthetic_load = {.prompt = prompt, .tokens = tokens}};
     struct stage_lane *lane = NULL;
     struct err e = {0};
 
@@ -79,9 +79,9 @@ static uint32_t run(struct stage *s, uint32_t most)
 
 static struct asr_times times_of(const struct stage *s)
 {
-    struct drill_meter m;
+    struct synthetic_meter m;
 
-    drill_meter(s, &m);
+    synthetic_meter(s, &m);
     return m.times;
 }
 
@@ -134,7 +134,8 @@ TEST(hypotheses_are_rows)
 
 static void add_beside(struct stage *s, uint32_t prompt, uint32_t tokens, struct told *t)
 {
-    const struct stage_work work = {.drill = {.prompt = prompt, .tokens = tokens, .beside = true}};
+    const struct stage_work work = {
+        .synthetic_load = {.prompt = prompt, .tokens = tokens, .beside = true}};
     struct stage_lane *lane = NULL;
     struct err e = {0};
 
@@ -190,7 +191,7 @@ TEST(windows_that_follow_none)
 
 static void refuse(struct stage *s)
 {
-    const struct stage_work work = {.drill = {.tokens = 1}};
+    const struct stage_work work = {.synthetic_load = {.tokens = 1}};
     struct stage_lane *lane;
     struct err e = {0};
 
@@ -208,7 +209,7 @@ TEST(lanes_that_cannot_be)
     add(s, 0, 2, &gone);
     assert_int_equal(run(s, 2), 2);
     refuse(s);
-    assert_ok(drill_resize(s, 2, 1, &e), e);
+    assert_ok(synthetic_resize(s, 2, 1, &e), e);
     add(s, 0, 1, &kept);
     add(s, 0, 1, &kept);
     refuse(s);
@@ -248,27 +249,27 @@ TEST(room)
     struct stage *s = new_drill(1, 1, 0);
     uint64_t before = be->allocated, budget = be->budget;
     struct told t = {0};
-    struct drill_meter m;
+    struct synthetic_meter m;
     struct err e = {0};
 
     assert_int_equal(stage_slots(s), 0);
     refuse(s);
-    drill_meter(s, &m);
+    synthetic_meter(s, &m);
     assert_int_equal(m.slot_bytes, whisper_slot_bytes(model, 1));
     assert_int_equal(m.positions, 448);
     be->budget = before + 20 * m.slot_bytes;
-    assert_int_equal(drill_resize(s, 4096, 1, &e), ERR_VRAM);
+    assert_int_equal(synthetic_resize(s, 4096, 1, &e), ERR_VRAM);
     assert_int_equal(be->allocated, before);
     assert_int_equal(stage_slots(s), 0);
     be->budget = budget;
-    assert_ok(drill_resize(s, 2, 1, &e), e);
+    assert_ok(synthetic_resize(s, 2, 1, &e), e);
     assert_int_equal(stage_slots(s), 2);
     assert_int_equal(stage_windows(s), 1);
     assert_true(be->allocated > before);
     add(s, 0, 1, &t);
     assert_int_equal(run(s, 100), 2);
     assert_int_equal(t.windows, 1);
-    assert_ok(drill_resize(s, 0, 0, &e), e);
+    assert_ok(synthetic_resize(s, 0, 0, &e), e);
     assert_int_equal(be->allocated, before);
     stage_close(s);
 }

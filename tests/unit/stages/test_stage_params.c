@@ -169,7 +169,7 @@ TEST(stages_are_known_by_name)
                 stage_kind_find("embed-text"));
     assert_false(stage_kind_find("") || stage_kind_find("translate"));
     assert_true(stage_hears("sounds") && !stage_hears("embed-text"));
-    assert_true(stage_settles("diarize") && !stage_settles("transcribe"));
+    assert_true(stage_finalizes("diarize") && !stage_finalizes("transcribe"));
     for (size_t i = 0; i < STAGE_COUNT; i++)
         assert_true(stage_kinds[i]->hears == (stage_kinds[i]->passage_chars == NULL));
     assert_int_equal(stage_kind_find("embed-text")->passage_chars("{\"chars\":100}"), 100);

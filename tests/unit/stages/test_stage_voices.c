@@ -313,7 +313,7 @@ static void opens(const char *plda, uint32_t size, int want, const char *says)
     backend_close(be);
 }
 
-/* Nothing of it is needed before the recording is settled, which is after the night. */
+/* Nothing of it is needed before the recording is finalized, which is after the night. */
 TEST(a_plda_is_opened_before_the_work)
 {
     static const char pointer[] = "version https://git-lfs.github.com/spec/v1\nsize 133852\n";

@@ -32,7 +32,7 @@ static int setup(void **state)
 
 struct text {
     struct result_segment list[MOST];
-    struct result_told told;
+    struct result_known_text told;
 };
 
 static struct text *text_of(struct text *t)
@@ -141,8 +141,8 @@ static void add_source(struct transcriber *t, struct recording *r, const struct 
     struct lane *lane;
     struct err e;
 
-    assert_ok(transcriber_add_told(t, r->from, &text->told, source, recording_source(r), keep, r,
-                                   &lane, &e),
+    assert_ok(transcriber_add_known_text(t, r->from, &text->told, source, recording_source(r), keep,
+                                         r, &lane, &e),
               e);
 }
 
@@ -265,8 +265,8 @@ TEST_SETUP(test_wants_times, setup)
 
     params.word_timestamps = false;
     t = make(1, 1);
-    assert_int_equal(transcriber_add_told(t, 0, &text_of(&text)->told, 0, recording_source(&r),
-                                          keep, &r, &lane, &e),
+    assert_int_equal(transcriber_add_known_text(t, 0, &text_of(&text)->told, 0,
+                                                recording_source(&r), keep, &r, &lane, &e),
                      ERR_USAGE);
     transcriber_free(t);
 }
@@ -499,8 +499,9 @@ TEST_SETUP(test_removed, setup)
     for (int i = 0; i < 6; i++)
         say(&text, 25 * i + 1, 25 * i + 20, "the farmer is here.");
     speak(&r, 150);
-    assert_ok(transcriber_add_told(t, 0, &text.told, 0, recording_source(&r), keep, &r, &lane, &e),
-              e);
+    assert_ok(
+        transcriber_add_known_text(t, 0, &text.told, 0, recording_source(&r), keep, &r, &lane, &e),
+        e);
     assert_ok(transcriber_step(t, &progress, &e), e);
     transcriber_remove(t, lane);
     recording_finish(t);

@@ -69,7 +69,8 @@ static void shard_release(void *arg, int64_t at)
     s->released = at;
 }
 
-static int run(void *arg, const struct windowed_item *items, uint32_t n, struct err *err)
+static int diarize_windows(void *arg, const struct windowed_item *items, uint32_t n,
+                           struct err *err)
 {
     (void)arg;
     fake.calls++;
@@ -109,7 +110,7 @@ static int run(void *arg, const struct windowed_item *items, uint32_t n, struct 
     return 0;
 }
 
-static int finish(void *arg, void *state, struct stage_result *ret, struct err *err)
+static int collect_voices(void *arg, void *state, struct stage_result *ret, struct err *err)
 {
     const struct notes *notes = state;
 
@@ -121,7 +122,7 @@ static int finish(void *arg, void *state, struct stage_result *ret, struct err *
     return 0;
 }
 
-static void drop(void *arg, void *state)
+static void free_diarize_state(void *arg, void *state)
 {
     (void)arg;
     (void)state;
@@ -148,9 +149,9 @@ static struct windowed *make(uint32_t batch, bool joined)
         .hop = HOP,
         .joined = joined,
         .state_bytes = sizeof(struct notes),
-        .run = run,
-        .finish = finish,
-        .drop = drop,
+        .run = diarize_windows,
+        .finish = collect_voices,
+        .drop = free_diarize_state,
     };
     struct windowed *w;
     struct err e = {0};

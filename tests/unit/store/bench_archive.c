@@ -425,8 +425,9 @@ static void diarize(struct store *st, const struct store_task *task, const struc
         must(store_shard_done(st, &result, &err), &err);
     }
     must(store_task_total(st, task->task_id, shards_of(r), &err), &err);
-    must(store_settled(st, task->task_id,
-                       &(struct result_people){2, r->speakers, r->segments, speakers, turns}, &err),
+    must(store_finalized(st, task->task_id,
+                         &(struct result_people){2, r->speakers, r->segments, speakers, turns},
+                         &err),
          &err);
     free(turns);
 }

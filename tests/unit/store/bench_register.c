@@ -43,7 +43,7 @@ static void group(struct groups_voice *list, size_t count, int64_t *last)
 {
     struct err err = {0};
 
-    if (groups_settle(list, count, SIZE, FROM, last, &err) != 0)
+    if (groups_match(list, count, SIZE, FROM, last, &err) != 0)
         bench_stop(err.msg);
 }
 
@@ -81,7 +81,7 @@ static void bench_groups(uint64_t voices)
 /* -------------------------------------------------------------------------------------- a catalog
  */
 
-/* The last recording is still to be settled. */
+/* The last recording is still to be finalized. */
 static void fill(uint64_t voices)
 {
     int recordings = (int)(voices / 2);
@@ -158,7 +158,7 @@ static void bench_catalog(uint64_t voices, uint64_t people)
     voice_of(voices - 2, voices, values[0]);
     voice_of(voices - 1, voices, values[1]);
     began = clock();
-    if (store_settled(st, (int64_t)(voices / 2), &last, &err) != 0)
+    if (store_finalized(st, (int64_t)(voices / 2), &last, &err) != 0)
         bench_stop(err.msg);
     say("one recording more", began);
     began = clock();

@@ -16,13 +16,13 @@ static const struct store_stage stage_voices2 = {
 static const struct store_stage stage_text = {"embed-text", "e5",        "/models/e5",
                                               "ee55",       "{\"a\":1}", &stage_nano};
 
-static inline size_t unsettled(struct store *st, int64_t stage, int64_t *first)
+static inline size_t unfinalized(struct store *st, int64_t stage, int64_t *first)
 {
     struct store_task t[8];
     struct err e = {0};
     size_t n = 0;
 
-    assert_ok(store_unsettled(st, stage, 0, LATER, t, 8, &n, &e), e);
+    assert_ok(store_unfinalized(st, stage, 0, LATER, t, 8, &n, &e), e);
     if (first)
         *first = n ? t[0].task_id : 0;
     for (size_t i = 0; i < n; i++) {
@@ -44,7 +44,7 @@ static inline size_t runnable_of(struct store *st, int64_t stage)
     return n;
 }
 
-/* Ids of the stages that a run would look at: with something to lease, then to settle: "1 3 |2 ".
+/* Ids of the stages that a run would look at: with something to lease, then to finalize: "1 3 |2 ".
  */
 static inline const char *stages(struct store *st)
 {
@@ -54,16 +54,16 @@ static inline const char *stages(struct store *st)
     size_t n = 0;
 
     *out = 0;
-    for (int settling = 0; settling <= 1; settling++) {
-        assert_ok(
-            (settling ? store_stages_unsettled : store_stages_runnable)(st, LATER, &rows, &n, &e),
-            e);
+    for (int finalizing = 0; finalizing <= 1; finalizing++) {
+        assert_ok((finalizing ? store_stages_unfinalized : store_stages_runnable)(st, LATER, &rows,
+                                                                                  &n, &e),
+                  e);
         for (size_t i = 0; i < n; i++) {
             snprintf(out + strlen(out), sizeof(out) - strlen(out), "%d ", (int)rows[i].stage_id);
             store_stage_row_free(&rows[i]);
         }
         free(rows);
-        snprintf(out + strlen(out), sizeof(out) - strlen(out), "%s", settling ? "" : "|");
+        snprintf(out + strlen(out), sizeof(out) - strlen(out), "%s", finalizing ? "" : "|");
     }
     return out;
 }
@@ -112,11 +112,11 @@ static const struct result_turn turns[] = {
 /* The first n of them, and when they speak. */
 #define PEOPLE(n, turns, turn_count) (&(struct result_people){2, n, turn_count, speakers, turns})
 
-static inline void settle(struct store *st, int64_t task)
+static inline void finalize(struct store *st, int64_t task)
 {
     struct err e = {0};
 
-    assert_ok(store_settled(st, task, PEOPLE(3, turns, 4), &e), e);
+    assert_ok(store_finalized(st, task, PEOPLE(3, turns, 4), &e), e);
 }
 
 #define WHO                                                                                 \

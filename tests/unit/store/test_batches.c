@@ -93,7 +93,7 @@ TEST(an_undone_change_leaves_the_index)
 
     shard_done(st, 1, 0, 3000, &said, 1);
     diarize(st, 3);
-    assert_ok(store_settled(st, 3, PEOPLE(2, first, 2), &e), e);
+    assert_ok(store_finalized(st, 3, PEOPLE(2, first, 2), &e), e);
     assert_int_equal(MATCHES("gamma"), 1);
     run_sql("UPDATE task SET state = 'pending', waits = 'settling' WHERE task_id = 3");
     assert_ok(store_begin_apart(st, &e), e);
@@ -101,7 +101,7 @@ TEST(an_undone_change_leaves_the_index)
     assert_ok(text_index_begin(st, &e), e);
     err_set(&refused, ERR_INPUT, "refused");
     assert_int_equal(db_leave(st, ERR_INPUT, &refused), ERR_INPUT);
-    assert_ok(store_settled(st, 3, PEOPLE(2, then, 2), &e), e);
+    assert_ok(store_finalized(st, 3, PEOPLE(2, then, 2), &e), e);
     commit(st);
     assert_int_equal(MATCHES("gamma"), 1);
     assert_int_equal(MATCHES("alpha AND beta"), 1);

@@ -222,7 +222,7 @@ TEST(speakers_of_corrected_words)
     task = ask(st, &stage_voices);
     voices_put(st, task, 0);
     assert_ok(store_task_total(st, task, 1, &e), e);
-    assert_ok(store_settled(st, task, &(struct result_people){0, 2, 2, people, said}, &e), e);
+    assert_ok(store_finalized(st, task, &(struct result_people){0, 2, 2, people, said}, &e), e);
     assert_string_equal(text_of("SELECT group_concat(text || ':' || speaker_id, '') FROM word"),
                         " good:1 evening:1 my:1 name:1 isn't:2 really:2 Ana:2 Sanches:2");
     correct(st, 1, "is Ana Sanches");

@@ -337,11 +337,11 @@ TEST(speakers_follow_the_diarization)
     transcribe(st, task_of(1));
     ask(st, &stage_voices);
     diarize(st, task_of(2));
-    settle(st, task_of(2));
+    finalize(st, task_of(2));
     name(st, "SPEAKER_00", 2, "Bea");
     ask(st, &stage_voices2);
     diarize(st, task_of(3));
-    assert_ok(store_settled(st, task_of(3), PEOPLE(1, all, 1), &e), e);
+    assert_ok(store_finalized(st, task_of(3), PEOPLE(1, all, 1), &e), e);
     assert_string_equal(text_of(WHO), "Bea,Bea,Bea");
     ask(st, &stage_voices);
     assert_string_equal(text_of(WHO), "Bea,SPEAKER_01,Bea");
@@ -358,7 +358,7 @@ TEST(speakers_follow_the_diarization)
     name(st, "SPEAKER_00", 2, "");
     ask(st, &stage_voices2);
     diarize(st, task_of(3));
-    assert_ok(store_settled(st, task_of(3), PEOPLE(1, all, 1), &e), e);
+    assert_ok(store_finalized(st, task_of(3), PEOPLE(1, all, 1), &e), e);
     name(st, "SPEAKER_00", 3, "Eva");
     apply_ok(st, &(struct request){.type = REQUEST_FORGET, .stage_id = 3});
     assert_string_equal(text_of(WHO), "Eva,SPEAKER_01,Eva");

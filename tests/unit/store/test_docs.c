@@ -77,7 +77,7 @@ static void fill_speakers(struct store *st)
     task = count_of("SELECT max(task_id) FROM task");
     put(st, task, 0, "", NULL, 0);
     assert_ok(store_task_total(st, task, 1, &e), e);
-    assert_ok(store_settled(st, task, &people, &e), e);
+    assert_ok(store_finalized(st, task, &people, &e), e);
     apply_ok(st, &(struct request){
                      .type = REQUEST_NAME_SPEAKER, .speaker_id = 2, .speaker_name = "Ana"});
 }

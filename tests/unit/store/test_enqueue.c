@@ -312,8 +312,8 @@ static int64_t turn_at(struct store *st, size_t at)
     for (size_t i = 0; i < n; i++) {
         if (i == at)
             id = t[i].task_id;
-        assert_true(i == 0 || t[i - 1].turn < t[i].turn);
-        assert_int_equal(t[i].turn, store_turn(t[i].task_id, t[i].priority));
+        assert_true(i == 0 || t[i - 1].position < t[i].position);
+        assert_int_equal(t[i].position, store_position(t[i].task_id, t[i].priority));
     }
     for (size_t i = 0; i < n; i++)
         store_task_free(&t[i]);
@@ -353,7 +353,7 @@ TEST(priorities)
     assert_ok(store_first_priority(st, 9, 0, &priority, &e), e);
     assert_true(priority < STORE_LOW);
     /* On from where a page has ended. */
-    assert_ok(store_runnable(st, 1, store_turn(4, STORE_HIGH), 0, t, 8, &n, &e), e);
+    assert_ok(store_runnable(st, 1, store_position(4, STORE_HIGH), 0, t, 8, &n, &e), e);
     assert_int_equal(n, 2);
     assert_int_equal(t[0].task_id, 2);
     store_task_free(&t[0]);

@@ -95,7 +95,7 @@ static struct store *told(void)
         shard_put(st, task, 0, (const char *[]){task == 1 ? WORD : "alpha", "beta"}, 2);
         assert_ok(store_task_total(st, task, 1, &e), e);
         diarize(st, task + 2);
-        settle(st, task + 2);
+        finalize(st, task + 2);
         assert_ok(store_shard_done(st,
                                    &(struct store_shard_result){.task_id = task + 4,
                                                                 .end_ms = 900,
@@ -227,7 +227,7 @@ TEST(what_is_on_its_way_is_dropped)
     assert_ok(store_task_total(st, 1, 6, &e), e);
     assert_ok(store_task_failed(st, 1, ERR_IO, PATH, -1, &e), e);
     assert_ok(store_task_heard(st, 1, &(struct store_heard){&source, 1, "", ""}, &e), e);
-    settle(st, 3);
+    finalize(st, 3);
     assert_ok(
         store_media(st, 1,
                     &(struct store_media_info){

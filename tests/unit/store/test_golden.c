@@ -302,7 +302,7 @@ static void tell_apart(struct store *st, int64_t task, const struct result_turn 
     struct err e = {0};
 
     diarize(st, task);
-    assert_ok(store_settled(st, task, PEOPLE(3, spoken, (uint32_t)n), &e), e);
+    assert_ok(store_finalized(st, task, PEOPLE(3, spoken, (uint32_t)n), &e), e);
 }
 
 static const struct line talk[] = {
@@ -580,7 +580,7 @@ static void hear_voices(struct store *st, int64_t task, const float values[][2],
         when[i] = (struct result_turn){(int64_t)i * 2000, (int64_t)i * 2000 + 1900, i};
     }
     diarize(st, task);
-    assert_ok(store_settled(st, task, &(struct result_people){2, n, n, who, when}, &e), e);
+    assert_ok(store_finalized(st, task, &(struct result_people){2, n, n, who, when}, &e), e);
 }
 
 TEST(people)

@@ -103,7 +103,7 @@ static void happen(struct store *st, const struct event *e)
         task = task_of(tells[e->which]);
         voices_put(st, task, 0);
         assert_ok(store_task_total(st, task, 1, &err), err);
-        assert_ok(store_settled(st, task, PEOPLE(3, spoken[e->which], 6), &err), err);
+        assert_ok(store_finalized(st, task, PEOPLE(3, spoken[e->which], 6), &err), err);
         return;
     case CORRECTED:
         put_correction(st, e->which);

@@ -427,8 +427,8 @@ TEST(totals_and_lengths)
 }
 
 /* A try has failed that ended without a word and left no checkpoint behind. */
-/* A part that settled a recording has no voices any more: shards without these must not come alone,
- * or who retries has a recording in which nobody speaks. */
+/* A part that finalized a recording has no voices any more: shards without these must not come
+ * alone, or who retries has a recording in which nobody speaks. */
 static void diarized_there(struct store *st, const char *select)
 {
     struct parting_share share = {1, false, 0, 0};
@@ -438,12 +438,12 @@ static void diarized_there(struct store *st, const char *select)
 
     assert_ok(parting_write(st, part, &p, &e), e);
     diarize(part, 4);
-    settle(part, 4);
+    finalize(part, 4);
     store_close(part);
     apply_ok(st, &(struct request){.type = REQUEST_CANCEL, .select_path = select});
 }
 
-TEST(cancelled_here_and_settled_there)
+TEST(cancelled_here_and_finalized_there)
 {
     struct store *st = archive();
     struct parting_merged m;
@@ -462,7 +462,7 @@ TEST(cancelled_here_and_settled_there)
 }
 
 /* Of which more is here than the part found: its speakers are not those of all of it. */
-TEST(shorter_there_and_settled)
+TEST(shorter_there_and_finalized)
 {
     struct store *st = archive();
     struct err e = {0};

@@ -95,7 +95,7 @@ static void tell_apart(struct store *st, int64_t task, const struct result_turn 
     struct err e = {0};
 
     diarize(st, task);
-    assert_ok(store_settled(st, task, PEOPLE(3, spoken, n), &e), e);
+    assert_ok(store_finalized(st, task, PEOPLE(3, spoken, n), &e), e);
 }
 
 /* Diarization `task` is all that there is of the recording's, and is forgotten. */
@@ -344,7 +344,7 @@ TEST(passages_are_of_the_machines_segments)
     catalog_close(st);
 }
 
-/* When it turns out to be longer its speakers are gone, till it is settled again. */
+/* When it turns out to be longer its speakers are gone, till it is finalized again. */
 TEST(a_longer_recording_is_whole_meanwhile)
 {
     struct store *st = filled();
@@ -359,7 +359,7 @@ TEST(a_longer_recording_is_whole_meanwhile)
     same(MACHINE, was);
     for (uint32_t seq = 0; seq < 3; seq++)
         voices_put(st, 3, seq);
-    assert_ok(store_settled(st, 3, PEOPLE(3, three, 4), &e), e);
+    assert_ok(store_finalized(st, 3, PEOPLE(3, three, 4), &e), e);
     assert_string_equal(text_of(READS), PARTED);
     catalog_close(st);
 }
@@ -444,9 +444,9 @@ TEST(what_was_confirmed_stays_so)
 }
 
 /* What fails leaves nothing behind; what is done in the end is whole. */
-static int settle_once(void *arg, struct err *err)
+static int finalize_once(void *arg, struct err *err)
 {
-    return store_settled(arg, 3, PEOPLE(3, three, 4), err);
+    return store_finalized(arg, 3, PEOPLE(3, three, 4), err);
 }
 
 TEST(memory_that_runs_out)
@@ -456,7 +456,7 @@ TEST(memory_that_runs_out)
     hear(st, 1);
     correct(st, WHOLE, "do we want to go no I will come gladly then let us leave", false);
     diarize(st, 3);
-    assert_true(nomem_each(settle_once, st) > 60);
+    assert_true(nomem_each(finalize_once, st) > 60);
     assert_string_equal(text_of(READS),
                         "00 do we want to go|01 no I will come gladly|02 then let us leave|"
                         "02 nobody else says this|00 it is late");

@@ -5,7 +5,7 @@
 #include "tests/common/test.h"
 
 /* Letters and digits of ASCII, and every byte beyond. */
-static int count(void *arg, const char *s, size_t n, struct err *err)
+static int count_index_words(void *arg, const char *s, size_t n, struct err *err)
 {
     bool in = false;
     int words = 0;
@@ -20,7 +20,7 @@ static int count(void *arg, const char *s, size_t n, struct err *err)
     }
     return words;
 }
-static const struct query_words words = {count, NULL};
+static const struct query_words words = {count_index_words, NULL};
 
 TEST(what_is_understood)
 {

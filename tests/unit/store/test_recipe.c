@@ -105,7 +105,7 @@ TEST(what_is_no_path_or_of_no_stage_is_refused)
     catalog_close(st);
 }
 
-static int keep(void *arg, const struct recipe *row)
+static int store_recipe_row(void *arg, const struct recipe *row)
 {
     char *out = arg;
 
@@ -122,7 +122,7 @@ TEST(recipes_are_read_in_the_order_of_paths)
 
     ask(st, &stage_nano, "/b", "[]", true);
     set(st, "embed-text", "/a\xff", "[1]");
-    assert_ok(recipes_each(st, keep, out, &e), e);
+    assert_ok(recipes_each(st, store_recipe_row, out, &e), e);
     assert_string_equal(out, "/a\xff embed-text [1] ff 0;/b transcribe [] aa11 1;");
     catalog_close(st);
 }

@@ -78,7 +78,7 @@ static const char *grouped(struct groups_voice *list, size_t count, double from,
     static char out[128];
     struct err e = {0};
 
-    assert_ok(groups_settle(list, count, 2, from, last, &e), e);
+    assert_ok(groups_match(list, count, 2, from, last, &e), e);
     *out = 0;
     for (size_t i = 0; i < count; i++)
         snprintf(out + strlen(out), sizeof(out) - strlen(out), "%d ", (int)list[i].group);
@@ -152,8 +152,8 @@ TEST(the_order_does_not_matter)
         list[i] = (struct groups_voice){i / 2, 0, at((int)(drawn >> 8) % 360), true};
         turned[VOICES - 1 - i] = list[i];
     }
-    assert_ok(groups_settle(list, VOICES, 2, 0.99, &last, &e), e);
-    assert_ok(groups_settle(turned, VOICES, 2, 0.99, &again, &e), e);
+    assert_ok(groups_match(list, VOICES, 2, 0.99, &last, &e), e);
+    assert_ok(groups_match(turned, VOICES, 2, 0.99, &again, &e), e);
     assert_true(last > 5 && last < VOICES);
     for (int i = 0; i < VOICES; i++)
         for (int k = 0; k < i; k++)
@@ -167,7 +167,7 @@ static int group_some(void *arg, struct err *err)
 {
     struct groups_voice v[] = {{1, 3, at(0), false}, {2, 3, at(2), false}, {3, 0, at(1), true}};
     int64_t last = 3;
-    int rc = groups_settle(v, 3, 2, 0.9, &last, err);
+    int rc = groups_match(v, 3, 2, 0.9, &last, err);
 
     (void)arg;
     assert_int_equal(v[2].group, rc == 0 ? 3 : 0);
@@ -203,10 +203,10 @@ static void hear(struct store *st, const struct store_stage *stage, int i, const
         who[k] = (struct result_speaker){9000, degrees[k] < 0 ? NULL : at(degrees[k])};
         when[k] = (struct result_turn){(int64_t)k * 10000, (int64_t)k * 10000 + 9000, (uint32_t)k};
     }
-    assert_ok(store_settled(st, task,
-                            &(struct result_people){2, (uint32_t)count, (uint32_t)count, who, when},
-                            &e),
-              e);
+    assert_ok(
+        store_finalized(
+            st, task, &(struct result_people){2, (uint32_t)count, (uint32_t)count, who, when}, &e),
+        e);
 }
 #define HEAR(st, stage, i, ...) \
     hear(st, stage, i, (const int[]){__VA_ARGS__}, sizeof((const int[]){__VA_ARGS__}) / sizeof(int))
@@ -425,7 +425,7 @@ TEST(a_person_outlives_a_longer_recording)
     assert_ok(store_task_total(st, 1, 3, &e), e);
     for (uint32_t seq = 0; seq < 3; seq++)
         voices_put(st, 1, seq);
-    assert_ok(store_settled(st, 1, &(struct result_people){2, 1, 1, who, when}, &e), e);
+    assert_ok(store_finalized(st, 1, &(struct result_people){2, 1, 1, who, when}, &e), e);
     assert_string_equal(text_of(NAMED), "Ana");
     assert_int_equal(count_of("SELECT count(*) FROM person_voice JOIN speakers USING (speaker_id)"),
                      1);

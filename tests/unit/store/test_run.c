@@ -438,7 +438,7 @@ TEST(failures_and_retries)
     assert_string_equal(text_of("SELECT kind || ' ' || path || ' ' || code || ' ' || reason "
                                 "FROM failures"),
                         "failed /a/1.wav input no audio in it");
-    /* A late failure does not touch what is settled; a late shard does. */
+    /* A late failure does not touch what is finalized; a late shard does. */
     assert_ok(store_task_failed(st, 1, ERR_IO, "late", 5, &e), e);
     assert_string_equal(text_of("SELECT state || error_code FROM task WHERE task_id = 1"),
                         "failedinput");

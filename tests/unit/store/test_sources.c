@@ -222,7 +222,7 @@ TEST(neighbours_make_passages)
     job = job_begin(st, &stage_voices);
     job_add1(st, job, "/a/1.wav", "", 1);
     diarize(st, 3);
-    assert_ok(store_settled(st, 3, PEOPLE(2, all, 2), &e), e);
+    assert_ok(store_finalized(st, 3, PEOPLE(2, all, 2), &e), e);
     /* Who speaks does not matter: it may be known, or not yet. */
     assert_string_equal(passages(st, 2, 100), "0-7500 \xC3\xBC"
                                               "ber zwei three|30000-33500 after a pause end|");

@@ -12,15 +12,15 @@ TEST(whichever_comes_last)
         if (order == 0) {
             transcribe(st, 1);
             diarize(st, 3);
-            settle(st, 3);
+            finalize(st, 3);
         } else if (order == 1) {
             diarize(st, 3);
-            settle(st, 3);
+            finalize(st, 3);
             transcribe(st, 1);
         } else {
             shard_put(st, 1, 0, (const char *[]){"one", "two"}, 2);
             diarize(st, 3);
-            settle(st, 3);
+            finalize(st, 3);
             transcribe(st, 1);
         }
         snprintf(who, sizeof(who), "%s", text_of(WHO));
@@ -45,13 +45,14 @@ TEST(words_have_speakers_of_their_own)
 
     transcribe(st, 1);
     diarize(st, 3);
-    assert_ok(store_settled(st, 3, PEOPLE(2, other, 2), &e), e);
+    assert_ok(store_finalized(st, 3, PEOPLE(2, other, 2), &e), e);
     assert_string_equal(text_of(WHO), "SPEAKER_01,SPEAKER_01,-");
     assert_string_equal(text_of(WHO_SAYS), "SPEAKER_00,SPEAKER_01,SPEAKER_00,SPEAKER_01,-,-");
     catalog_close(st);
 }
 
-/* The one that is settled and was asked for last; when the older one is asked for again, that one.
+/* The one that is finalized and was asked for last; when the older one is asked for again, that
+ * one.
  */
 TEST(the_diarization_asked_for_last_counts)
 {
@@ -61,11 +62,11 @@ TEST(the_diarization_asked_for_last_counts)
 
     transcribe(st, 1);
     diarize(st, 3);
-    settle(st, 3);
+    finalize(st, 3);
     job_add1(st, job_begin(st, &stage_voices2), "/a/1.wav", "", 1); /* task 5 */
     diarize(st, 5);
     assert_string_equal(text_of(WHO), "SPEAKER_00,SPEAKER_01,SPEAKER_00");
-    assert_ok(store_settled(st, 5, PEOPLE(1, all, 1), &e), e);
+    assert_ok(store_finalized(st, 5, PEOPLE(1, all, 1), &e), e);
     assert_string_equal(text_of(WHO), "SPEAKER_00,SPEAKER_00,SPEAKER_00");
     assert_int_equal(count_of("SELECT count(*) FROM speaker k JOIN segment USING (speaker_id) "
                               "WHERE k.task_id = 5"),
@@ -86,7 +87,7 @@ TEST(nobody_speaks)
 
     transcribe(st, 1);
     diarize(st, 3);
-    assert_ok(store_settled(st, 3, &(struct result_people){0}, &e), e);
+    assert_ok(store_finalized(st, 3, &(struct result_people){0}, &e), e);
     assert_string_equal(text_of(WHO), "-,-,-");
     catalog_close(st);
 }
@@ -101,7 +102,7 @@ TEST(names_are_given_and_taken)
 
     transcribe(st, 1);
     diarize(st, 3);
-    settle(st, 3);
+    finalize(st, 3);
     assert_int_equal(apply_ok(st, &rq).affected, 1);
     assert_string_equal(text_of(WHO), "SPEAKER_00,Ana,SPEAKER_00");
     assert_string_equal(
@@ -159,7 +160,7 @@ static struct store *named(void)
 
     transcribe(st, 1);
     diarize(st, 3);
-    settle(st, 3);
+    finalize(st, 3);
     name(st, 1, "Bea");
     name(st, 2, "Ana");
     name(st, 3, "Cid");
@@ -179,7 +180,7 @@ static void expect_names(const struct result_turn *is, size_t count, const char 
     struct err e = {0};
 
     diarize_anew(st);
-    assert_ok(store_settled(st, 5, PEOPLE(3, is, count), &e), e);
+    assert_ok(store_finalized(st, 5, PEOPLE(3, is, count), &e), e);
     assert_string_equal(names_of(5), want);
     assert_string_equal(names_of(3), "Bea,Ana,Cid");
     catalog_close(st);
@@ -211,14 +212,14 @@ TEST(names_go_to_the_next_diarization)
     /* What counts now is what the names are taken from, and a name may be taken away. */
     st = named();
     diarize_anew(st);
-    assert_ok(store_settled(st, 5, PEOPLE(3, same, 4), &e), e);
+    assert_ok(store_finalized(st, 5, PEOPLE(3, same, 4), &e), e);
     assert_string_equal(text_of(WHO), "Bea,Ana,Bea");
     name(st, 5, "");
     assert_string_equal(text_of(WHO), "Bea,SPEAKER_01,Bea");
     job_add1(st, job_begin(st, &(struct store_stage){"diarize", "p", "/m", "ff", "{}", NULL}),
              "/a/1.wav", "", 1);
     diarize(st, 6);
-    settle(st, 6);
+    finalize(st, 6);
     assert_string_equal(names_of(6), "Bea,-,Cid");
     catalog_close(st);
 }
@@ -243,7 +244,7 @@ TEST(names_outlive_a_longer_recording)
     apply_ok(st, &(struct request){.type = REQUEST_RETRY});
     for (uint32_t seq = 0; seq < 3; seq++)
         voices_put(st, 3, seq);
-    settle(st, 3);
+    finalize(st, 3);
     assert_string_equal(names_of(3), "-,Ana,-");
     assert_int_equal(count_of("SELECT count(*) FROM turn WHERE task_id = 3"), 4);
     assert_int_equal(count_of("SELECT count(*) FROM speaker"), 3);
@@ -261,7 +262,7 @@ TEST(names_outlive_a_longer_recording_with_an_older_diarization)
 
     name(st, 2, "");
     diarize_anew(st);
-    assert_ok(store_settled(st, 5, PEOPLE(3, same, 4), &e), e);
+    assert_ok(store_finalized(st, 5, PEOPLE(3, same, 4), &e), e);
     name(st, 4, "Dan");
     name(st, 5, "Eva");
     assert_string_equal(names_of(5), "Dan,Eva,Cid");
@@ -271,21 +272,21 @@ TEST(names_outlive_a_longer_recording_with_an_older_diarization)
     assert_string_equal(text_of(WHO), "Bea,Eva,Bea");
     for (uint32_t seq = 0; seq < 3; seq++)
         voices_put(st, 5, seq);
-    assert_ok(store_settled(st, 5, PEOPLE(3, same, 4), &e), e);
+    assert_ok(store_finalized(st, 5, PEOPLE(3, same, 4), &e), e);
     assert_string_equal(names_of(5), "Dan,Eva,Cid");
     assert_string_equal(text_of(WHO), "Dan,Eva,Dan");
     catalog_close(st);
 }
 
 /* A recording that is longer than was thought is diarized again as a whole. */
-TEST(a_longer_recording_is_settled_again)
+TEST(a_longer_recording_is_finalized_again)
 {
     struct store *st = filled();
     struct err e = {0};
 
     transcribe(st, 1);
     diarize(st, 3);
-    settle(st, 3);
+    finalize(st, 3);
     assert_ok(store_task_total(st, 3, 2, &e), e);
     assert_int_equal(count_of("SELECT count(*) FROM speaker"), 3);
     assert_ok(store_task_total(st, 3, 3, &e), e);
@@ -297,13 +298,13 @@ TEST(a_longer_recording_is_settled_again)
     assert_int_equal(runnable_of(st, 2), 2);
     for (uint32_t seq = 0; seq < 3; seq++)
         voices_put(st, 3, seq);
-    assert_int_equal(unsettled(st, 2, NULL), 1);
-    /* Still longer, before it was settled: the voices are kept. */
+    assert_int_equal(unfinalized(st, 2, NULL), 1);
+    /* Still longer, before it was finalized: the voices are kept. */
     assert_ok(store_task_total(st, 3, 4, &e), e);
-    assert_int_equal(unsettled(st, 2, NULL), 0);
+    assert_int_equal(unfinalized(st, 2, NULL), 0);
     voices_put(st, 3, 3);
     assert_int_equal(count_of("SELECT count(*) FROM voice"), 4);
-    settle(st, 3);
+    finalize(st, 3);
     assert_string_equal(text_of(WHO), "SPEAKER_00,SPEAKER_01,SPEAKER_00");
     catalog_close(st);
 }
@@ -314,7 +315,7 @@ TEST(what_is_deleted_leaves_nothing_behind)
 
     transcribe(st, 1);
     diarize(st, 3);
-    settle(st, 3);
+    finalize(st, 3);
     voices_put(st, 4, 0);
     apply_ok(st, &(struct request){.type = REQUEST_CANCEL});
     apply_ok(

@@ -30,7 +30,7 @@ TEST(conditions_on_names_are_the_stages_own)
         const struct stage_kind *k = stage_kinds[i];
 
         assert_int_equal(holds(DB_TRANSCRIBES, k->name), k == &stage_transcribe);
-        assert_int_equal(holds(DB_SETTLES, k->name), k->settles);
+        assert_int_equal(holds(DB_FINALIZES, k->name), k->finalizes);
         assert_int_equal(holds(DB_LISTENS, k->name), k == &stage_sounds);
     }
 }

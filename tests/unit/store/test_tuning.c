@@ -85,9 +85,9 @@ static void ways_are(struct store *st, const char *want)
 {
     struct store_tuning t = get(st, &key);
 
-    assert_int_equal(t.ways_bytes, strlen(want));
-    assert_memory_equal(t.ways_bytes ? t.ways : "", want, strlen(want));
-    free(t.ways);
+    assert_int_equal(t.algorithms_bytes, strlen(want));
+    assert_memory_equal(t.algorithms_bytes ? t.algorithms : "", want, strlen(want));
+    free(t.algorithms);
 }
 
 TEST(ways_stay_until_there_are_others)
@@ -101,7 +101,7 @@ TEST(ways_stay_until_there_are_others)
     ways_are(st, "first");
     note(st, &key, TUNING(32, 16, 0, 0, 7000, 1));
     ways_are(st, "first");
-    memcpy(t.ways, "other", 5);
+    memcpy(t.algorithms, "other", 5);
     note(st, &key, t);
     ways_are(st, "other");
     catalog_close(st);

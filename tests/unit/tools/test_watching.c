@@ -11,24 +11,24 @@
 
 #define NOW INT64_C(1800000000000)
 
-static bool settled(int64_t modified_ms, int64_t changed_ms)
+static bool finalized(int64_t modified_ms, int64_t changed_ms)
 {
     const struct stat st = {
         .st_mtim = {(NOW - modified_ms) / 1000, (NOW - modified_ms) % 1000 * 1000000},
         .st_ctim = {(NOW - changed_ms) / 1000, (NOW - changed_ms) % 1000 * 1000000}};
 
-    return watching_settled(&st, 30000, NOW);
+    return watching_is_stable(&st, 30000, NOW);
 }
 
-TEST(a_file_settles)
+TEST(a_file_finalizes)
 {
-    assert_true(settled(30000, 30000));
-    assert_false(settled(29999, 60000));
-    assert_false(settled(INT64_C(31536000000), 10)); /* cp -p gives it its old time in the end */
-    assert_false(settled(0, 0));
-    assert_false(settled(-1000, -1000)); /* a server's clock */
-    assert_true(settled(-3600000, -3600000));
-    assert_true(watching_settled(&(struct stat){.st_mtim = {INT64_MAX, 0}}, 30000, NOW));
+    assert_true(finalized(30000, 30000));
+    assert_false(finalized(29999, 60000));
+    assert_false(finalized(INT64_C(31536000000), 10)); /* cp -p gives it its old time in the end */
+    assert_false(finalized(0, 0));
+    assert_false(finalized(-1000, -1000)); /* a server's clock */
+    assert_true(finalized(-3600000, -3600000));
+    assert_true(watching_is_stable(&(struct stat){.st_mtim = {INT64_MAX, 0}}, 30000, NOW));
 }
 
 static void make_file(const char *path)
@@ -63,7 +63,7 @@ TEST(a_root_that_goes_is_enqueued_as_gone)
                                .root_count = 1,
                                .argv = argv,
                                .as_of = as_of,
-                               .settled_ms = 100,
+                               .stable_ms = 100,
                                .poll_ms = 100};
     struct err err = {0};
 

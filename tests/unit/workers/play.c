@@ -12,7 +12,7 @@
 #include "workers/media/decoder.h"
 #include "workers/media/stream/fingerprint.h"
 #include "workers/models/files/model_dir.h"
-#include "workers/process/settle_main.h"
+#include "workers/process/finalize_main.h"
 #include "workers/stages/stage.h"
 #include "workers/process/worker.h"
 
@@ -21,8 +21,8 @@ bool play_dispatch(int argc, char **argv, int *status)
     if (argc > 1 && strcmp(argv[1], "worker") == 0) {
         backend_host_sleep_when_idle(argv); /* as the program's own main */
         *status = worker_main(argc - 1, argv + 1);
-    } else if (argc > 1 && strcmp(argv[1], "settle") == 0)
-        *status = settler_main(argc - 1, argv + 1);
+    } else if (argc > 1 && strcmp(argv[1], "finalize") == 0)
+        *status = finalizer_main(argc - 1, argv + 1);
     else if (argc > 1 && strcmp(argv[1], "decoder") == 0)
         *status = decoder_main(argc - 1, argv + 1);
     else
@@ -34,7 +34,7 @@ static void child(int sock, const struct play_options *o)
 {
     char *const worker[] = {(char *)"nightshift", (char *)"worker", (char *)"--device",
                             (char *)(o->device ? o->device : "cpu"), NULL};
-    char *const settler[] = {(char *)"nightshift", (char *)"settle", NULL};
+    char *const finalizer[] = {(char *)"nightshift", (char *)"finalize", NULL};
 
     if (o->fault)
         setenv("NIGHTSHIFT_FAULT", o->fault, 1);
@@ -44,7 +44,7 @@ static void child(int sock, const struct play_options *o)
         fcntl(sock, F_SETFD, 0);
     else
         dup2(sock, WORKER_SOCKET_FD);
-    execv("/proc/self/exe", o->settle ? settler : worker);
+    execv("/proc/self/exe", o->finalize ? finalizer : worker);
     _exit(127);
 }
 
@@ -106,7 +106,7 @@ static void put_setup(struct play *p, const struct play_options *o)
         .threads = 1,
         .pcm_bytes = o->pcm_bytes,
         .windows = o->windows,
-        .memory_cap = o->memory_cap,
+        .memory_limit = o->memory_limit,
         .tuned_slots = o->tuned_slots,
         .tuned_windows = o->tuned_windows,
         .tuned_rate = o->tuned_rate,
@@ -135,7 +135,7 @@ void play_start(struct play *p, const struct play_options *o)
         child(fds[1], o);
     close(fds[1]);
     p->fd = fds[0];
-    if (!o->no_setup && !o->settle) {
+    if (!o->no_setup && !o->finalize) {
         put_setup(p, o);
         play_send(p);
     }
@@ -170,8 +170,8 @@ void play_forget(struct play *p)
         msg_lease_end_free(&p->ends[--p->end_count]);
     while (p->media_count)
         msg_media_free(&p->media[--p->media_count]);
-    while (p->settled_count)
-        msg_settled_free(&p->settled[--p->settled_count]);
+    while (p->finalized_count)
+        msg_finalized_free(&p->finalized[--p->finalized_count]);
 }
 
 void play_free(struct play *p)
@@ -262,12 +262,12 @@ void play_put_cancel_track(struct play *p, uint64_t lease, uint32_t track)
     put(p, MSG_CANCEL, &b);
 }
 
-void play_put_settle(struct play *p, const struct msg_settle *m)
+void play_put_finalize(struct play *p, const struct msg_finalize *m)
 {
     struct buf b = BUF_INIT;
 
-    msg_settle_put(&b, m);
-    put(p, MSG_SETTLE, &b);
+    msg_finalize_put(&b, m);
+    put(p, MSG_FINALIZE, &b);
 }
 
 void play_put_voices(struct play *p, const struct result_voices *m)
@@ -338,16 +338,16 @@ static void check_hello(struct play *p, const struct frame *f)
     msg_hello_free(&m);
 }
 
-static void keep_settle_failed(struct play *p, const struct frame *f)
+static void keep_finalize_failed(struct play *p, const struct frame *f)
 {
-    struct msg_settle_failed m;
+    struct msg_finalize_failed m;
     struct err e = {0};
 
-    assert_ok(msg_settle_failed_get(f->payload, f->len, &m, &e), e);
-    p->settle_failed++;
-    p->settle_code = m.code;
-    snprintf(p->settle_message, sizeof(p->settle_message), "%s", m.message);
-    msg_settle_failed_free(&m);
+    assert_ok(msg_finalize_failed_get(f->payload, f->len, &m, &e), e);
+    p->finalize_failed++;
+    p->finalize_code = m.code;
+    snprintf(p->finalize_message, sizeof(p->finalize_message), "%s", m.message);
+    msg_finalize_failed_free(&m);
 }
 
 static void keep_log(struct play *p, const struct frame *f)
@@ -409,11 +409,11 @@ static void keep(struct play *p, const struct frame *f)
         p->tuned_count++;
         msg_tuned_free(&tuned);
         break;
-    case MSG_SETTLED:
-        KEEP(settled, settled, settled_count);
+    case MSG_FINALIZED:
+        KEEP(finalized, finalized, finalized_count);
         break;
-    case MSG_SETTLE_FAILED:
-        keep_settle_failed(p, f);
+    case MSG_FINALIZE_FAILED:
+        keep_finalize_failed(p, f);
         break;
     default:
         fail_msg("the worker sent a message of type %u", f->type);

@@ -43,11 +43,11 @@ struct play {
     uint32_t end_count;
     struct msg_media media[PLAY_MAX];
     uint32_t media_count;
-    struct msg_settled settled[PLAY_MAX];
-    uint32_t settled_count;
-    uint32_t settle_failed; /* messages; of the last one: */
-    int settle_code;
-    char settle_message[512];
+    struct msg_finalized finalized[PLAY_MAX];
+    uint32_t finalized_count;
+    uint32_t finalize_failed; /* messages; of the last one: */
+    int finalize_code;
+    char finalize_message[512];
     struct msg_heartbeat beat; /* the last one */
     uint32_t beats;
     char log[512]; /* the last line */
@@ -63,14 +63,14 @@ struct play_options {
     const char *model_dir;  /* whisper-nano */
     const char *model_hash; /* the right one */
     uint32_t slots, windows, decoders;
-    uint64_t pcm_bytes, memory_cap;
+    uint64_t pcm_bytes, memory_limit;
     uint32_t tuned_slots, tuned_windows;
     float tuned_rate;
     const char *stage, *params; /* NULL: transcription's; else model_dir is its model's */
     /* Behind the first; model_hash NULL: the right one. */
     struct msg_stage beside[SETUP_MAX_STAGES - 1];
     uint32_t beside_count;
-    bool settle; /* a settler instead of a worker */
+    bool finalize; /* a finalizer instead of a worker */
     bool no_setup;
     /* A leak sanitizer starts a helper in a process that exits; when a decoder is killed while
      * it does so, the helper is an orphan that no test asked about. */
@@ -98,7 +98,7 @@ void play_put_lease(struct play *p, const struct msg_lease *m);
 void play_put_cap(struct play *p, uint64_t lease, uint32_t last);
 void play_put_cancel(struct play *p, uint64_t lease);
 void play_put_cancel_track(struct play *p, uint64_t lease, uint32_t track);
-void play_put_settle(struct play *p, const struct msg_settle *m);
+void play_put_finalize(struct play *p, const struct msg_finalize *m);
 void play_put_voices(struct play *p, const struct result_voices *m);
 void play_put_empty(struct play *p, uint8_t type);
 void play_send(struct play *p);

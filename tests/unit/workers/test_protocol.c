@@ -56,13 +56,13 @@ static const struct msg_setup setup = {.stage_count = 3,
                                        .workers = 8,
                                        .pcm_bytes = UINT64_MAX,
                                        .windows = 4,
-                                       .memory_cap = UINT64_MAX,
+                                       .memory_limit = UINT64_MAX,
                                        .deterministic = true,
                                        .tuned_slots = 64,
                                        .tuned_windows = 16,
                                        .tuned_rate = 812.5f,
-                                       .ways = (char[]){'\0', '\xff', 'w'},
-                                       .ways_bytes = 3};
+                                       .algorithms = (char[]){'\0', '\xff', 'w'},
+                                       .algorithms_bytes = 3};
 static const struct msg_ready ready = {16,
                                        (char *)"cpu, 2 threads",
                                        (char *)"NVIDIA H200",
@@ -90,7 +90,7 @@ static const struct result_segment told_segments[] = {
      .attempts = 1,
      .reason = ""},
 };
-static struct result_told told[] = {
+static struct result_known_text known_text[] = {
     {.seq = 3,
      .language = "de",
      .language_prob = 0.5f,
@@ -99,7 +99,11 @@ static struct result_told told[] = {
     {.seq = 4, .language = "", .account.speech_ms = -1},
 };
 static struct msg_track tracks[] = {
-    {.language = (char *)"en", .skip_count = 3, .skip = skips, .told_count = 2, .told = told},
+    {.language = (char *)"en",
+     .skip_count = 3,
+     .skip = skips,
+     .known_text_count = 2,
+     .known_text = known_text},
     {.stage = 3, .language = (char *)""},
     {.stage = 7, .language = (char *)"de", .skip_count = 1, .skip = skips},
 };
@@ -195,12 +199,12 @@ static const struct msg_heartbeat heartbeat = {1, 2, 3, 4, 5, 6, 7, INT64_MAX};
 static const struct msg_log log_line = {2, (char *)"a line"};
 static const struct msg_tuned tuned = {32, 8, (char *)"no memory for 64 slots"};
 
-static const struct msg_settle settle = {
+static const struct msg_finalize finalize = {
     7, (char *)"/m/\xff", (char *)"00ff", (char *)"{}", 36000, true, 2};
 static struct result_speaker speakers[] = {{12000, values}, {500, values + 2}};
 static struct result_turn turns[] = {{0, 9000, 1}, {0, 10, 0}, {4000, 4000, 0}};
-static const struct msg_settled settled = {7, {2, 2, 3, speakers, turns}, 15};
-static const struct msg_settle_failed settle_failed = {7, ERR_INPUT, (char *)"no voices"};
+static const struct msg_finalized finalized = {7, {2, 2, 3, speakers, turns}, 15};
+static const struct msg_finalize_failed finalize_failed = {7, ERR_INPUT, (char *)"no voices"};
 
 static const struct {
     enum msg_type type;
@@ -223,9 +227,9 @@ static const struct {
     {MSG_LOG, "log", &log_line},
     {MSG_TUNED, "tuned", &tuned},
     {MSG_VOICES, "voices", &voices},
-    {MSG_SETTLE, "settle", &settle},
-    {MSG_SETTLED, "settled", &settled},
-    {MSG_SETTLE_FAILED, "settle_failed", &settle_failed},
+    {MSG_FINALIZE, "settle", &finalize},
+    {MSG_FINALIZED, "settled", &finalized},
+    {MSG_FINALIZE_FAILED, "settle_failed", &finalize_failed},
 };
 #define CODECS (sizeof(codecs) / sizeof(codecs[0]))
 

@@ -30,8 +30,8 @@ TAKE(setup)
 TAKE(ready)
 TAKE(shard_done)
 TAKE(voices)
-TAKE(settle)
-TAKE(settled)
+TAKE(finalize)
+TAKE(finalized)
 
 /* `good` is taken, and with one field changed it is not. */
 #define REFUSED(name, good, field, value)                      \
@@ -146,10 +146,11 @@ TEST(texts_are_checked)
                                      .speech_prob = 1,
                                      .dropped = true,
                                      .reason = "loop"}};
-    struct result_told told[] = {
+    struct result_known_text known_text[] = {
         {.seq = 3, .language = "en", .account.speech_ms = -1, .segment_count = 2, .segments = said},
         {.seq = 9, .language = "", .account.speech_ms = 0}};
-    struct msg_track track = {.language = (char *)"", .told_count = 2, .told = told};
+    struct msg_track track = {
+        .language = (char *)"", .known_text_count = 2, .known_text = known_text};
     struct msg_lease lease = {.path = (char *)"/a",
                               .shard_ms = 1000,
                               .first = 3,
@@ -158,13 +159,13 @@ TEST(texts_are_checked)
                               .tracks = &track};
 
     assert_int_equal(take_lease(&lease), 0);
-    TOLD_REFUSED(told[0], seq, 2);
-    TOLD_REFUSED(told[0], seq, 9); /* twice */
-    TOLD_REFUSED(told[1], seq, 10);
-    TOLD_REFUSED(told[0], language, "a very long language");
-    TOLD_REFUSED(told[0], language_prob, 1.5f);
-    TOLD_REFUSED(told[0], account.speech_ms, -2);
-    TOLD_REFUSED(told[1], account.missing_ms, 1);
+    TOLD_REFUSED(known_text[0], seq, 2);
+    TOLD_REFUSED(known_text[0], seq, 9); /* twice */
+    TOLD_REFUSED(known_text[1], seq, 10);
+    TOLD_REFUSED(known_text[0], language, "a very long language");
+    TOLD_REFUSED(known_text[0], language_prob, 1.5f);
+    TOLD_REFUSED(known_text[0], account.speech_ms, -2);
+    TOLD_REFUSED(known_text[1], account.missing_ms, 1);
     TOLD_REFUSED(said[0], start_ms, -1);
     TOLD_REFUSED(said[0], end_ms, 99);
     TOLD_REFUSED(said[0], start_ms, 901); /* behind the next one */
@@ -292,32 +293,33 @@ TEST(voices_of_a_shard_fit_a_frame)
     buf_free(&b);
 }
 
-TEST(settling_is_checked)
+TEST(finalizing_is_checked)
 {
-    const struct msg_settle s = {1, (char *)"/m", (char *)"aa", (char *)"{}", 1000, false, 0};
+    const struct msg_finalize s = {1, (char *)"/m", (char *)"aa", (char *)"{}", 1000, false, 0};
     struct result_speaker speakers[] = {{500, units}, {600, units + 3}};
     struct result_speaker silent = {-1, units};
     struct result_turn turns[] = {{0, 500, 0}, {200, 900, 1}};
     struct result_turn back[] = {{200, 900, 1}, {0, 500, 0}},
                        third[] = {{0, 500, 0}, {200, 900, 2}},
                        turned[] = {{0, 500, 0}, {200, 199, 1}};
-    const struct msg_settled m = {1, {3, 2, 2, speakers, turns}, 5};
-    const struct msg_settled nobody = {.task_id = 1}, nameless = {1, {0, 2, 2, speakers, turns}, 5};
+    const struct msg_finalized m = {1, {3, 2, 2, speakers, turns}, 5};
+    const struct msg_finalized nobody = {.task_id = 1},
+                               nameless = {1, {0, 2, 2, speakers, turns}, 5};
 
-    REFUSED(settle, s, total_ms, -1);
-    REFUSED(settle, s, params_json, (char *)"\xff");
-    REFUSED(settled, m, people.turns, back);
-    REFUSED(settled, m, people.turns, third);
-    REFUSED(settled, m, people.turns, turned);
-    REFUSED(settled, m, people.speaker_count, 1);
-    REFUSED(settled, m, people.size, 1); /* then the values are not of length 1 */
-    assert_int_equal(take_settled(&nobody), 0);
-    assert_int_equal(take_settled(&nameless), 0); /* voices without vectors */
+    REFUSED(finalize, s, total_ms, -1);
+    REFUSED(finalize, s, params_json, (char *)"\xff");
+    REFUSED(finalized, m, people.turns, back);
+    REFUSED(finalized, m, people.turns, third);
+    REFUSED(finalized, m, people.turns, turned);
+    REFUSED(finalized, m, people.speaker_count, 1);
+    REFUSED(finalized, m, people.size, 1); /* then the values are not of length 1 */
+    assert_int_equal(take_finalized(&nobody), 0);
+    assert_int_equal(take_finalized(&nameless), 0); /* voices without vectors */
     speakers[0].values = NULL;
-    assert_int_equal(take_settled(&m), 0);
+    assert_int_equal(take_finalized(&m), 0);
     speakers[0].values = units;
     speakers[1] = silent;
-    assert_int_equal(take_settled(&m), ERR_PROTOCOL);
+    assert_int_equal(take_finalized(&m), ERR_PROTOCOL);
 }
 
 #define BYTES(type, line, name, ...)              \
@@ -335,9 +337,9 @@ TEST(what_is_not_there_has_its_bytes_too)
 
     BYTES(MSG_SHARD_DONE, "shard_done_empty", shard_done, {.language = NULL});
     BYTES(MSG_VOICES, "voices_empty", voices, {.windows = 0});
-    BYTES(MSG_SETTLED, "settled_nobody", settled, {.task_id = 1});
-    BYTES(MSG_SETTLED, "settled_mixed", settled, {1, {3, 3, 0, mixed, NULL}, 5});
-    BYTES(MSG_SETTLED, "settled_nameless", settled, {1, {0, 3, 0, mixed, NULL}, 5});
+    BYTES(MSG_FINALIZED, "settled_nobody", finalized, {.task_id = 1});
+    BYTES(MSG_FINALIZED, "settled_mixed", finalized, {1, {3, 3, 0, mixed, NULL}, 5});
+    BYTES(MSG_FINALIZED, "settled_nameless", finalized, {1, {0, 3, 0, mixed, NULL}, 5});
     BYTES(MSG_SETUP, "setup_empty", setup, {.slots = 0});
     BYTES(MSG_LEASE, "lease_empty", lease, {.lease_id = 0});
 }

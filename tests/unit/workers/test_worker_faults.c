@@ -180,10 +180,10 @@ TEST(what_cannot_work_is_said_before_it_begins)
     expect_fatal(&(struct play_options){.model_hash = "00112233445566778899aabbccddeeff"},
                  ERR_MODEL, EX_CONFIG);
     expect_fatal(&(struct play_options){.model_dir = "/nowhere/at/all"}, ERR_MODEL, EX_CONFIG);
-    expect_fatal(&(struct play_options){.memory_cap = 1 << 20}, ERR_VRAM, WORKER_EXIT_DEVICE);
+    expect_fatal(&(struct play_options){.memory_limit = 1 << 20}, ERR_VRAM, WORKER_EXIT_DEVICE);
     /* Another model than was meant is no matter of its size, though it is loaded meanwhile. */
     expect_fatal(&(struct play_options){.model_hash = "00112233445566778899aabbccddeeff",
-                                        .memory_cap = 1 << 20},
+                                        .memory_limit = 1 << 20},
                  ERR_MODEL, EX_CONFIG);
     expect_fatal(&(struct play_options){.device = "tpu:9"}, ERR_USAGE, EX_USAGE);
 }

@@ -69,13 +69,13 @@ TEST(what_does_not_fit_is_left_out)
 
     setenv("NIGHTSHIFT_DEVICES", "sim:1GiB", 1);
     o.device = "sim:0";
-    o.memory_cap = 4000;
+    o.memory_limit = 4000;
     play_ready(&p, &o);
     assert_non_null(strstr(p.why_not[1], "device memory"));
     assert_string_equal(p.why_not[2], "");
     assert_true(p.predicted_bytes > 0);
     play_quit(&p);
-    o.memory_cap = UINT64_C(512) << 20;
+    o.memory_limit = UINT64_C(512) << 20;
     play_ready(&p, &o);
     assert_string_equal(p.why_not[1], "");
     play_quit(&p);

@@ -69,7 +69,7 @@ static int merge_all(struct merging *m, bool *bad, struct err *err)
 
 /* ------------------------------------------------------------------------------------- reports */
 
-static void sum(const struct merging *m, struct parting_merged *ret, uint64_t *open)
+static void sum_merged_parts(const struct merging *m, struct parting_merged *ret, uint64_t *open)
 {
     for (size_t i = 0; i < m->parts.count; i++) {
         const struct one *o = &m->list[i];
@@ -142,7 +142,7 @@ static void print_merged(const struct merging *m, bool any_left)
     char a[TEXT_LEN], b[TEXT_LEN], c[TEXT_LEN];
     uint64_t open = 0;
 
-    sum(m, &t, &open);
+    sum_merged_parts(m, &t, &open);
     printf("%s %s came in, with %s %s; %s %s here already.\n", text_count(t.shards, a),
            text_plural(t.shards, "checkpoint", "checkpoints"), text_count(t.segments, b),
            text_plural(t.segments, "segment", "segments"), text_count(t.known, c),
@@ -202,7 +202,7 @@ static void print_json(const struct merging *m)
     json_decref(list);
 }
 
-static int merge(struct merging *m)
+static int merge_parts(struct merging *m)
 {
     struct catalog_lock *lock = NULL;
     struct err err = {0};
@@ -255,7 +255,7 @@ static int all_back(const struct cli *cli, struct err *err)
 
 /* What recordings that were cut need as a whole is a run's, of seconds. What is to be heard is the
  * parts': a run here would do it all on this machine. */
-static int finish(const struct cli *cli, bool given_up)
+static int finish_merged_catalog(const struct cli *cli, bool given_up)
 {
     const char *const argv[] = {"nightshift", "run",        "--no-progress",
                                 "--catalog",  cli->catalog, cli->quiet ? "--quiet" : NULL,
@@ -329,13 +329,13 @@ int cmd_merge(struct cli *cli, int argc, char **argv)
     if (rc != 0 && rc != ERR_VERSION)
         return cli_fail("open the catalog", &err, NULL);
     if (given_up)
-        return finish(cli, true);
+        return finish_merged_catalog(cli, true);
     err = (struct err){0};
     rc = part_list_make(argv + optind, argc - optind, &m.parts, &err);
     if (rc == 0 && !(m.list = calloc(m.parts.count + 1, sizeof(*m.list))))
         rc = err_set(&err, ERR_NOMEM, "out of memory");
-    status = rc == 0 ? merge(&m) : cli_fail("find the parts", &err, NULL);
+    status = rc == 0 ? merge_parts(&m) : cli_fail("find the parts", &err, NULL);
     free(m.list);
     part_list_free(&m.parts);
-    return status == EX_OK && w.finish ? finish(cli, false) : status;
+    return status == EX_OK && w.finish ? finish_merged_catalog(cli, false) : status;
 }

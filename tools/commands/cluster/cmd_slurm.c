@@ -137,7 +137,7 @@ static int submit_one(const char *dir, const char *script, const char *after, ch
     return rc;
 }
 
-static int submit(const struct sbatch *s, bool dry_run, struct jobs *j, struct err *err)
+static int submit_jobs(const struct sbatch *s, bool dry_run, struct jobs *j, struct err *err)
 {
     int rc = write_scripts(s, err);
 
@@ -182,7 +182,7 @@ static int submit_folder(const struct cli *cli, struct wanted *w, const char *di
     s.dir = dir;
     s.catalog = catalog;
     s.parts = parts;
-    rc = submit(&s, w->dry_run, &j, err);
+    rc = submit_jobs(&s, w->dry_run, &j, err);
     if (rc == 0)
         print_submitted(cli, &s, &j, w->dry_run);
     return rc;

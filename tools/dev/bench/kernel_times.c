@@ -40,7 +40,8 @@ static unsigned number_of(const char *name)
     return name_count++;
 }
 
-static void put(const char *name, uint64_t begin, uint64_t end, uint32_t stream, uint32_t blocks)
+static void write_kernel_record(const char *name, uint64_t begin, uint64_t end, uint32_t stream,
+                                uint32_t blocks)
 {
     unsigned number = number_of(name);
 
@@ -67,25 +68,26 @@ static void CUPTIAPI take(CUcontext context, uint32_t stream, uint8_t *buffer, s
         if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) {
             const CUpti_ActivityKernel10 *k = (const CUpti_ActivityKernel10 *)record;
 
-            put(k->name, k->start, k->end, k->streamId,
-                (uint32_t)k->gridX * (uint32_t)k->gridY * (uint32_t)k->gridZ);
+            write_kernel_record(k->name, k->start, k->end, k->streamId,
+                                (uint32_t)k->gridX * (uint32_t)k->gridY * (uint32_t)k->gridZ);
         } else if (record->kind == CUPTI_ACTIVITY_KIND_MEMCPY) {
             const CUpti_ActivityMemcpy6 *m = (const CUpti_ActivityMemcpy6 *)record;
 
-            put(m->copyKind == CUPTI_ACTIVITY_MEMCPY_KIND_HTOD   ? "copy to the device"
+            write_kernel_record(
+                m->copyKind == CUPTI_ACTIVITY_MEMCPY_KIND_HTOD   ? "copy to the device"
                 : m->copyKind == CUPTI_ACTIVITY_MEMCPY_KIND_DTOH ? "copy from the device"
                                                                  : "copy",
                 m->start, m->end, m->streamId, (uint32_t)m->bytes);
         } else if (record->kind == CUPTI_ACTIVITY_KIND_MEMSET) {
             const CUpti_ActivityMemset4 *m = (const CUpti_ActivityMemset4 *)record;
 
-            put("memset", m->start, m->end, m->streamId, (uint32_t)m->bytes);
+            write_kernel_record("memset", m->start, m->end, m->streamId, (uint32_t)m->bytes);
         }
     }
     free(buffer);
 }
 
-static void finish(void)
+static void close_kernel_trace(void)
 {
     cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
     if (out)
@@ -112,6 +114,6 @@ int InitializeInjection(void)
     for (unsigned i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (cuptiActivityEnable(kinds[i]) != CUPTI_SUCCESS)
             fprintf(stderr, "kernel_times: kind %u is not recorded\n", (unsigned)kinds[i]);
-    atexit(finish);
+    atexit(close_kernel_trace);
     return 1;
 }

@@ -61,8 +61,8 @@ static void add_counts(struct store_enqueue_counts *sum, const struct store_enqu
 }
 
 /* reply: or NULL. */
-static int send(struct batch *b, struct request *rq, bool counted, struct request_reply *reply,
-                struct err *err)
+static int send_batch_request(struct batch *b, struct request *rq, bool counted,
+                              struct request_reply *reply, struct err *err)
 {
     struct request_reply own = {0};
     int rc;
@@ -111,7 +111,7 @@ void batch_free(struct batch *b)
     free(b);
 }
 
-static const void *keep(char *arena, size_t *used, const void *bytes, size_t len)
+static const void *copy_to_arena(char *arena, size_t *used, const void *bytes, size_t len)
 {
     char *at = arena + *used;
 
@@ -149,9 +149,9 @@ static int take_left(const struct batch *b, const struct request_reply *reply, s
         if (!(reply->unproven[i / 8] >> (i % 8) & 1))
             continue;
         *f = b->found[i];
-        f->path = keep(ret->bytes, &used, f->path, f->path_len);
+        f->path = copy_to_arena(ret->bytes, &used, f->path, f->path_len);
         ret->bytes[used++] = 0;
-        f->member = keep(ret->bytes, &used, f->member, f->member_len);
+        f->member = copy_to_arena(ret->bytes, &used, f->member, f->member_len);
         ret->bytes[used++] = 0;
         ret->n++;
     }
@@ -163,7 +163,7 @@ static int flush_found(struct batch *b, struct err *err)
     struct request rq = {.type = REQUEST_ENQUEUE_ADD, .found = b->found, .count = b->found_n};
     struct request_reply reply = {0};
     struct left left = {0};
-    int rc = b->found_n > 0 ? send(b, &rq, true, &reply, err) : 0;
+    int rc = b->found_n > 0 ? send_batch_request(b, &rq, true, &reply, err) : 0;
 
     if (rc == 0)
         rc = take_left(b, &reply, &left, err);
@@ -182,7 +182,7 @@ static int flush_ids(struct batch *b, struct ids *ids, struct err *err)
     struct request rq = {.type = ids == &b->known ? REQUEST_ENQUEUE_KNOWN : REQUEST_ENQUEUE_SAME,
                          .place_ids = ids->id,
                          .count = ids->n};
-    int rc = ids->n > 0 ? send(b, &rq, ids != &b->kept, NULL, err) : 0;
+    int rc = ids->n > 0 ? send_batch_request(b, &rq, ids != &b->kept, NULL, err) : 0;
 
     ids->n = 0;
     return rc;
@@ -192,7 +192,7 @@ static int flush_troubles(struct batch *b, struct err *err)
 {
     struct request rq = {
         .type = REQUEST_ENQUEUE_TROUBLE, .troubles = b->troubles, .count = b->trouble_n};
-    int rc = b->trouble_n > 0 ? send(b, &rq, false, NULL, err) : 0;
+    int rc = b->trouble_n > 0 ? send_batch_request(b, &rq, false, NULL, err) : 0;
 
     b->trouble_n = 0;
     b->trouble_used = 0;
@@ -241,8 +241,8 @@ int batch_found(struct batch *b, const struct store_found *f, struct err *err)
         return rc;
     slot = &b->found[b->found_n++];
     *slot = *f;
-    slot->path = keep(b->found_bytes, &b->found_used, f->path, f->path_len);
-    slot->member = keep(b->found_bytes, &b->found_used, f->member, f->member_len);
+    slot->path = copy_to_arena(b->found_bytes, &b->found_used, f->path, f->path_len);
+    slot->member = copy_to_arena(b->found_bytes, &b->found_used, f->member, f->member_len);
     if (!batch_holds(b, f->fingerprint))
         b->slots[slot_of(b, f->fingerprint)] = (uint16_t)b->found_n;
     return 0;
@@ -307,9 +307,9 @@ int batch_trouble(struct batch *b, const struct request_trouble *t, struct err *
     slot->path_len = t->path_len;
     slot->member_len = t->member_len;
     slot->nth = t->nth;
-    slot->path = keep(b->trouble_bytes, &b->trouble_used, t->path, t->path_len);
-    slot->member = keep(b->trouble_bytes, &b->trouble_used, t->member, t->member_len);
-    slot->message = keep(b->trouble_bytes, &b->trouble_used, t->message, len);
+    slot->path = copy_to_arena(b->trouble_bytes, &b->trouble_used, t->path, t->path_len);
+    slot->member = copy_to_arena(b->trouble_bytes, &b->trouble_used, t->member, t->member_len);
+    slot->message = copy_to_arena(b->trouble_bytes, &b->trouble_used, t->message, len);
     return 0;
 }
 
@@ -352,7 +352,7 @@ int batch_end(struct batch *b, const struct batch *told, const char *const *root
     if (rc == 0)
         rc = flush_troubles(b, err);
     if (rc == 0)
-        rc = send(b, &rq, true, NULL, err);
+        rc = send_batch_request(b, &rq, true, NULL, err);
     *vanish_skipped = told->unread_full;
     return rc;
 }

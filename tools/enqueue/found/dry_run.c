@@ -28,7 +28,7 @@ struct dry_run {
     struct pair_set back;             /* places and recordings that were asked about being back */
     void *bytes;                      /* a tree of struct dry_run_content */
     struct present *list;             /* at the end */
-    size_t count, cap;
+    size_t count, capacity;
 };
 
 int dry_run_new(struct store *known, struct dry_run **ret, struct err *err)
@@ -216,11 +216,12 @@ int dry_run_same(struct dry_run *f, const int64_t *place_ids, uint32_t n,
 
 /* ------------------------------------------------------------------------------- vanishing */
 
-static int keep(void *arg, int64_t place_id, int64_t media_id, uint64_t places, struct err *err)
+static int store_present_place(void *arg, int64_t place_id, int64_t media_id, uint64_t places,
+                               struct err *err)
 {
     struct dry_run *f = arg;
 
-    if (!list_grow(&f->list, &f->cap, f->count, sizeof(*f->list)))
+    if (!list_grow(&f->list, &f->capacity, f->count, sizeof(*f->list)))
         return err_set(err, ERR_NOMEM, "out of memory for what has vanished");
     f->list[f->count++] = (struct present){media_id, place_id, places};
     return 0;
@@ -261,7 +262,7 @@ static size_t count_media(const struct dry_run *f, size_t first,
 int dry_run_end(struct dry_run *f, const struct request *end, struct store_enqueue_counts *counts,
                 struct err *err)
 {
-    int rc = f->known ? store_present(f->known, end, keep, f, err) : 0;
+    int rc = f->known ? store_present(f->known, end, store_present_place, f, err) : 0;
 
     if (rc != 0)
         return rc;

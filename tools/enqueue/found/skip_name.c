@@ -60,7 +60,7 @@ static const char *const unfinished_files[] = {
 };
 
 /* '*' and '?' as a shell has them, ASCII case aside. The lists have at most two stars. */
-static bool fits(const char *pattern, const char *name, size_t len)
+static bool matches_pattern(const char *pattern, const char *name, size_t len)
 {
     for (; *pattern && *pattern != '*'; pattern++, name++, len--)
         if (len == 0 ||
@@ -72,10 +72,10 @@ static bool fits(const char *pattern, const char *name, size_t len)
                 '*')) { /* the rest is the name's end, or it is not: nearly all are so */
         const size_t rest = strlen(pattern + 1);
 
-        return rest <= len && fits(pattern + 1, name + len - rest, rest);
+        return rest <= len && matches_pattern(pattern + 1, name + len - rest, rest);
     }
     for (size_t at = 0; at <= len; at++)
-        if (fits(pattern + 1, name + at, len - at))
+        if (matches_pattern(pattern + 1, name + at, len - at))
             return true;
     return false;
 }
@@ -83,7 +83,7 @@ static bool fits(const char *pattern, const char *name, size_t len)
 static bool fits_any(const char *const *patterns, size_t count, const char *name, size_t len)
 {
     for (size_t i = 0; i < count; i++)
-        if (fits(patterns[i], name, len))
+        if (matches_pattern(patterns[i], name, len))
             return true;
     return false;
 }
@@ -109,7 +109,7 @@ static bool is_home_trash(const char *path, size_t at, size_t len)
 }
 
 /* The name of `len` bytes at path[at]. */
-static enum skip_reason judge(const char *path, size_t at, size_t len, bool directory)
+static enum skip_reason classify_name(const char *path, size_t at, size_t len, bool directory)
 {
     const char *name = path + at;
 
@@ -139,14 +139,14 @@ enum skip_reason skip_name(const char *path, bool directory)
     const char *slash = strrchr(path, '/');
     const size_t at = slash ? (size_t)(slash - path) + 1 : 0;
 
-    return judge(path, at, strlen(path + at), directory);
+    return classify_name(path, at, strlen(path + at), directory);
 }
 
 enum skip_reason skip_member(const char *member, bool hidden)
 {
     for (size_t at = 0;;) {
         const size_t len = strcspn(member + at, "/");
-        const enum skip_reason reason = judge(member, at, len, member[at + len] == '/');
+        const enum skip_reason reason = classify_name(member, at, len, member[at + len] == '/');
 
         if (reason != SKIP_NONE && !(hidden && reason == SKIP_HIDDEN))
             return reason;

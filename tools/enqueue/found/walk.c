@@ -20,7 +20,7 @@
 struct names {
     char *bytes;
     uint32_t *at;
-    size_t len, cap, count, room;
+    size_t len, cap, count, capacity;
 };
 
 struct walk {
@@ -84,14 +84,14 @@ static int names_add(struct names *n, const char *name, size_t len, struct err *
         n->bytes = bytes;
         n->cap = cap;
     }
-    if (n->count == n->room) {
-        size_t room = n->room + n->room / 2 + 256;
-        uint32_t *at = realloc(n->at, room * sizeof(*at));
+    if (n->count == n->capacity) {
+        size_t capacity = n->capacity + n->capacity / 2 + 256;
+        uint32_t *at = realloc(n->at, capacity * sizeof(*at));
 
         if (!at)
             return err_set(err, ERR_NOMEM, "out of memory for the names of a directory");
         n->at = at;
-        n->room = room;
+        n->capacity = capacity;
     }
     n->at[n->count++] = (uint32_t)n->len;
     memcpy(n->bytes + n->len, name, len + 1);
@@ -138,8 +138,8 @@ static int tell_of(struct walk *w, enum walk_kind kind, enum skip_reason skip, i
     return w->o.entry(w->o.arg, &e, err);
 }
 
-static int tell(struct walk *w, enum walk_kind kind, int dir, const char *name,
-                const struct stat *st, bool directory, int error, struct err *err)
+static int report_entry(struct walk *w, enum walk_kind kind, int dir, const char *name,
+                        const struct stat *st, bool directory, int error, struct err *err)
 {
     return tell_of(w, kind, SKIP_NONE, dir, name, st, directory, error, err);
 }
@@ -174,13 +174,15 @@ static int look_at(struct walk *w, int dir, const char *name, struct names *dirs
 
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
         /* Gone since the directory was read: nobody's fault, and not there. */
-        return errno == ENOENT ? 0 : tell(w, WALK_UNREADABLE, dir, name, NULL, false, errno, err);
+        return errno == ENOENT
+                   ? 0
+                   : report_entry(w, WALK_UNREADABLE, dir, name, NULL, false, errno, err);
     link = S_ISLNK(st.st_mode);
     if (link) {
         if (fstatat(dir, name, &target, 0) != 0)
-            return tell(w, WALK_LINK, dir, name, NULL, false, errno, err);
+            return report_entry(w, WALK_LINK, dir, name, NULL, false, errno, err);
         if (!w->o.follow)
-            return tell(w, WALK_LINK, dir, name, &st, S_ISDIR(target.st_mode), 0, err);
+            return report_entry(w, WALK_LINK, dir, name, &st, S_ISDIR(target.st_mode), 0, err);
         st = target;
     }
     directory = S_ISDIR(st.st_mode);
@@ -188,14 +190,15 @@ static int look_at(struct walk *w, int dir, const char *name, struct names *dirs
     if (skip != SKIP_NONE && !(skip == SKIP_HIDDEN && w->o.hidden))
         return tell_of(w, WALK_SKIPPED, skip, dir, name, &st, directory, 0, err);
     if (walk_fits_any(w->o.exclude, w->path + w->root_len, directory))
-        return tell(w, WALK_EXCLUDED, dir, name, &st, directory, 0, err);
+        return report_entry(w, WALK_EXCLUDED, dir, name, &st, directory, 0, err);
     if (directory && w->o.one_file_system && st.st_dev != w->root_dev)
-        return tell(w, WALK_OTHER_DISK, dir, name, &st, true, 0, err);
+        return report_entry(w, WALK_OTHER_DISK, dir, name, &st, true, 0, err);
     if (directory && link)
         return names_add(&w->links, w->path, w->len, err);
     if (directory)
         return names_add(dirs, name, strlen(name), err);
-    return tell(w, S_ISREG(st.st_mode) ? WALK_FILE : WALK_SPECIAL, dir, name, &st, false, 0, err);
+    return report_entry(w, S_ISREG(st.st_mode) ? WALK_FILE : WALK_SPECIAL, dir, name, &st, false, 0,
+                        err);
 }
 
 static int read_names(DIR *d, struct names *ret, int *error, struct err *err)
@@ -229,7 +232,7 @@ static int walk_directory(struct walk *w, int fd, struct err *err)
     if (!d) {
         error = errno;
         close(fd);
-        return tell(w, WALK_UNREADABLE, -1, w->path, NULL, true, error, err);
+        return report_entry(w, WALK_UNREADABLE, -1, w->path, NULL, true, error, err);
     }
     if (fstat(fd, &st) == 0) {
         rc = pair_set_add(&w->seen, st.st_dev, st.st_ino, err);
@@ -238,12 +241,13 @@ static int walk_directory(struct walk *w, int fd, struct err *err)
     }
     rc = read_names(d, &all, &error, err);
     if (rc == 0 && error != 0) /* what was read is looked at all the same */
-        rc = tell(w, WALK_UNREADABLE, -1, w->path, NULL, true, error, err);
+        rc = report_entry(w, WALK_UNREADABLE, -1, w->path, NULL, true, error, err);
     names_sort(&all);
     for (size_t i = 0; rc == 0 && i < all.count; i++) {
         rc = path_push(w, names_at(&all, i))
                  ? look_at(w, fd, names_at(&all, i), &dirs, err)
-                 : tell(w, WALK_UNREADABLE, fd, names_at(&all, i), NULL, false, ENAMETOOLONG, err);
+                 : report_entry(w, WALK_UNREADABLE, fd, names_at(&all, i), NULL, false,
+                                ENAMETOOLONG, err);
         path_pop(w, here);
     }
     names_free(&all);
@@ -256,7 +260,7 @@ static int walk_directory(struct walk *w, int fd, struct err *err)
         if (sub >= 0)
             rc = walk_directory(w, sub, err);
         else if (errno != ENOENT)
-            rc = tell(w, WALK_UNREADABLE, fd, name, NULL, true, errno, err);
+            rc = report_entry(w, WALK_UNREADABLE, fd, name, NULL, true, errno, err);
         path_pop(w, here);
     }
 out:
@@ -280,7 +284,7 @@ static int walk_links(struct walk *w, struct err *err)
         if (fd >= 0)
             rc = walk_directory(w, fd, err);
         else if (errno != ENOENT)
-            rc = tell(w, WALK_UNREADABLE, -1, w->path, NULL, true, errno, err);
+            rc = report_entry(w, WALK_UNREADABLE, -1, w->path, NULL, true, errno, err);
     }
     names_free(&w->links);
     return rc;
@@ -300,16 +304,16 @@ int walk_root(struct walk *w, const char *root, struct err *err)
     if (stat(root, &st) != 0) {
         if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP)
             return err_set(err, ERR_MISSING, "it is not there");
-        return tell(w, WALK_UNREADABLE, -1, w->path, NULL, false, errno, err);
+        return report_entry(w, WALK_UNREADABLE, -1, w->path, NULL, false, errno, err);
     }
     if (!S_ISDIR(st.st_mode))
-        return tell(w, S_ISREG(st.st_mode) ? WALK_FILE : WALK_SPECIAL, -1, w->path, &st, false, 0,
-                    err);
+        return report_entry(w, S_ISREG(st.st_mode) ? WALK_FILE : WALK_SPECIAL, -1, w->path, &st,
+                            false, 0, err);
     w->root_dev = st.st_dev;
     w->root_len = w->len + (w->len > 1);
     fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
-        return tell(w, WALK_UNREADABLE, -1, w->path, &st, true, errno, err);
+        return report_entry(w, WALK_UNREADABLE, -1, w->path, &st, true, errno, err);
     rc = walk_directory(w, fd, err);
     return rc != 0 ? rc : walk_links(w, err);
 }

@@ -15,7 +15,7 @@
 #define LISTED_MAX 300 /* bytes of codes in a sentence */
 
 /* ", perhaps": the name that was meant by this word, or NULL. */
-static const char *nearest(const char *word)
+static const char *find_nearest_language(const char *word)
 {
     const char *names[LANGUAGE_NAMES_MAX];
     size_t n = language_names(names, LANGUAGE_NAMES_MAX);
@@ -23,9 +23,9 @@ static const char *nearest(const char *word)
     return did_you_mean(word, names, n);
 }
 
-static int refuse(const char *word, struct err *err)
+static int report_bad_language(const char *word, struct err *err)
 {
-    const char *meant = nearest(word);
+    const char *meant = find_nearest_language(word);
 
     return err_set(err, ERR_USAGE,
                    "--language: '%.60s' is not the name or code of a language. %s%s%s", word,
@@ -59,7 +59,7 @@ static int take_code(const char *word, const char *end, char ret[TRANSCRIBE_CODE
             *c += 'a' - 'A';
     if (strlen(plain) >= TRANSCRIBE_CODE_LEN ||
         strspn(plain, "abcdefghijklmnopqrstuvwxyz-_") < strlen(plain))
-        return refuse(plain, err);
+        return report_bad_language(plain, err);
     memcpy(ret, plain, strlen(plain) + 1);
     return 0;
 }
@@ -67,8 +67,8 @@ static int take_code(const char *word, const char *end, char ret[TRANSCRIBE_CODE
 static int by_code(const void *a, const void *b) { return strcmp(a, b); }
 
 /* Each code once, in order. */
-static int join(char codes[][TRANSCRIBE_CODE_LEN], size_t n, struct transcribe_params *p,
-                struct err *err)
+static int join_language_codes(char codes[][TRANSCRIBE_CODE_LEN], size_t n,
+                               struct transcribe_params *p, struct err *err)
 {
     char list[TRANSCRIBE_LANGUAGES_MAX * TRANSCRIBE_CODE_LEN] = "";
     size_t len = 0;
@@ -93,7 +93,7 @@ int enqueue_language_take(const char *value, struct transcribe_params *p, struct
     int rc = 0;
 
     if (strcmp(value, "auto") == 0)
-        return join(codes, 0, p, err);
+        return join_language_codes(codes, 0, p, err);
     for (const char *at = value, *end; rc == 0; at = end + 1) {
         end = at + strcspn(at, ",");
         if (n == TRANSCRIBE_LANGUAGES_MAX)
@@ -103,14 +103,14 @@ int enqueue_language_take(const char *value, struct transcribe_params *p, struct
         if (!*end)
             break;
     }
-    return rc ? rc : join(codes, n, p, err);
+    return rc ? rc : join_language_codes(codes, n, p, err);
 }
 
 /* ------------------------------------------------------------------------------- the model */
 
-static int unknown(const struct vocabulary *v, const char *code, struct err *err)
+static int report_unknown_language(const struct vocabulary *v, const char *code, struct err *err)
 {
-    const char *name = language_name(code), *meant = name ? NULL : nearest(code);
+    const char *name = language_name(code), *meant = name ? NULL : find_nearest_language(code);
     struct buf list = BUF_INIT;
     int rc;
 
@@ -143,6 +143,6 @@ int enqueue_language_check(const struct vocabulary *v, struct transcribe_params 
     }
     while (transcribe_next_language(&list, code))
         if (vocabulary_language_id(v, code) < 0)
-            return unknown(v, code, err);
+            return report_unknown_language(v, code, err);
     return 0;
 }

@@ -30,7 +30,7 @@ void enqueue_params_init(struct enqueue_params *p)
 }
 
 /* p->count: there is no such one. */
-static size_t find(const struct enqueue_params *p, const char *name)
+static size_t find_param(const struct enqueue_params *p, const char *name)
 {
     size_t i = 0;
 
@@ -49,7 +49,7 @@ static int take_task(const char *value, struct enqueue_params *p, struct err *er
     return rc;
 }
 
-static bool given(const struct enqueue_params *p, const char *name);
+static bool is_param_given(const struct enqueue_params *p, const char *name);
 
 static int take_quality(const char *value, struct enqueue_params *p, struct err *err)
 {
@@ -60,9 +60,9 @@ static int take_quality(const char *value, struct enqueue_params *p, struct err 
         transcribe_params_default(&usual); /* one hypothesis */
     else
         param_table_asked(&transcribe_table, &usual);
-    if (!given(p, "beam-size"))
+    if (!is_param_given(p, "beam-size"))
         p->params.beam_size = usual.beam_size;
-    if (!given(p, "best-of"))
+    if (!is_param_given(p, "best-of"))
         p->params.best_of = usual.best_of;
     return rc;
 }
@@ -93,9 +93,9 @@ int enqueue_params_take(struct enqueue_params *p, const struct param_field *f, c
 
 /* ------------------------------------------------------------------------------- together */
 
-static bool given(const struct enqueue_params *p, const char *name)
+static bool is_param_given(const struct enqueue_params *p, const char *name)
 {
-    const size_t i = find(p, name);
+    const size_t i = find_param(p, name);
 
     return i < p->count && p->options[i].given;
 }
@@ -110,24 +110,24 @@ const char *enqueue_params_vad_option(const struct enqueue_params *p)
 
 void enqueue_params_say(struct enqueue_params *p, const char *name, const char *value)
 {
-    const size_t i = find(p, name);
+    const size_t i = find_param(p, name);
     struct err ignored = {0};
 
     if (i < p->count && !p->options[i].given)
         (void)enqueue_params_take(p, p->options[i].field, value, &ignored);
 }
 
-void enqueue_params_settle(struct enqueue_params *p)
+void enqueue_params_resolve(struct enqueue_params *p)
 {
     const bool said = p->params.language[0] && !transcribe_many_languages(&p->params);
 
-    if (!given(p, "multilingual"))
+    if (!is_param_given(p, "multilingual"))
         p->params.multilingual = !said && !p->other.one_language;
 }
 
 bool enqueue_params_many_languages(const struct enqueue_params *p)
 {
-    return given(p, "multilingual");
+    return is_param_given(p, "multilingual");
 }
 
 const char *enqueue_params_given(const struct enqueue_params *p)
@@ -147,7 +147,7 @@ int enqueue_params_agree(const struct enqueue_params *p, struct err *err)
         bool wrong;
         const char *what;
     } rules[] = {
-        {given(p, "translate") && given(p, "task") && p->other.task == 0,
+        {is_param_given(p, "translate") && is_param_given(p, "task") && p->other.task == 0,
          "--translate and --task=transcribe exclude each other"},
         {q->initial_prompt[0] && q->hotwords[0] && q->vad_model[0],
          "--hotwords does nothing with --initial-prompt and voice activity, because the prompt "
@@ -155,28 +155,31 @@ int enqueue_params_agree(const struct enqueue_params *p, struct err *err)
         {q->condition_on_previous_text && q->vad_model[0],
          "--condition-on-previous-text works only without voice activity (--vad=off), because that "
          "decodes its windows in any order"},
-        {given(p, "prompt-reset-on-temperature") && !q->condition_on_previous_text,
+        {is_param_given(p, "prompt-reset-on-temperature") && !q->condition_on_previous_text,
          "--prompt-reset-on-temperature does nothing without --condition-on-previous-text"},
-        {given(p, "patience") && q->beam_size < 2,
+        {is_param_given(p, "patience") && q->beam_size < 2,
          "--patience does nothing without --beam-size of 2 or more"},
-        {given(p, "length-penalty") && q->beam_size < 2 && q->best_of < 2,
+        {is_param_given(p, "length-penalty") && q->beam_size < 2 && q->best_of < 2,
          "--length-penalty does nothing without --beam-size or --best-of of 2 or more"},
-        {given(p, "best-of") && q->best_of > 1 && q->temperatures[q->temperature_count - 1] == 0,
+        {is_param_given(p, "best-of") && q->best_of > 1 &&
+             q->temperatures[q->temperature_count - 1] == 0,
          "--best-of does nothing when no --temperature is above 0"},
-        {given(p, "beam-size") && q->beam_size > 1 && q->temperatures[0] > 0,
+        {is_param_given(p, "beam-size") && q->beam_size > 1 && q->temperatures[0] > 0,
          "--beam-size does nothing when --temperature has no 0"},
-        {given(p, "max-initial-timestamp") && q->without_timestamps,
+        {is_param_given(p, "max-initial-timestamp") && q->without_timestamps,
          "--max-initial-timestamp and --without-timestamps exclude each other"},
         {q->hallucination_silence_threshold > 0 && !q->word_timestamps,
          "--hallucination-silence-threshold does nothing without --word-timestamps"},
-        {given(p, "multilingual") && (said || p->other.one_language),
+        {is_param_given(p, "multilingual") && (said || p->other.one_language),
          "--multilingual and --one-language, or --language with one language, exclude each other"},
         {p->other.one_language && said,
          "--one-language does nothing with --language, unless that names several"},
-        {(given(p, "language-detection-segments") || given(p, "language-detection-threshold")) &&
+        {(is_param_given(p, "language-detection-segments") ||
+          is_param_given(p, "language-detection-threshold")) &&
              said,
          "--language-detection-segments and -threshold do nothing with --language"},
-        {(given(p, "language-detection-segments") || given(p, "language-detection-threshold")) &&
+        {(is_param_given(p, "language-detection-segments") ||
+          is_param_given(p, "language-detection-threshold")) &&
              !q->vad_model[0],
          "--language-detection-segments and -threshold do nothing without voice activity (--vad): "
          "the first window with speech decides then"},

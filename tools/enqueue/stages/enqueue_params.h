@@ -35,8 +35,8 @@ void enqueue_params_init(struct enqueue_params *p);
 int enqueue_params_take(struct enqueue_params *p, const struct param_field *f, const char *value,
                         struct err *err);
 /* Once all are taken: the defaults that depend on others. */
-void enqueue_params_settle(struct enqueue_params *p);
-/* Once all are taken and it is settled whether there is voice activity (params.vad_model): options
+void enqueue_params_resolve(struct enqueue_params *p);
+/* Once all are taken and it is decided whether there is voice activity (params.vad_model): options
  * that exclude each other, or that do nothing without another, are ERR_USAGE. */
 int enqueue_params_agree(const struct enqueue_params *p, struct err *err);
 /* Was any option given that is about voice activity, beside --vad itself? Its name, or NULL. */

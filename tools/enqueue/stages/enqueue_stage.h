@@ -10,7 +10,7 @@
 #include "tools/enqueue/stages/enqueue_params.h"
 #include "workers/models/files/model_dir.h"
 
-/* Settles whether there is voice activity and by which model: p->params.vad_model and vad_hash.
+/* Decides whether there is voice activity and by which model: p->params.vad_model and vad_hash.
  * note: a sentence for people when it is off without their having said so, else "". ERR_MODEL when
  * it was asked for and is not here, or is not whole. */
 int enqueue_stage_vad(struct enqueue_params *p, char *note, size_t note_len, struct err *err);

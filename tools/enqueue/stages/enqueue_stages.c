@@ -19,7 +19,7 @@ struct looking {
     bool found;
 };
 
-static int look(void *arg, const struct read_progress *row)
+static int match_stage_row(void *arg, const struct read_progress *row)
 {
     struct looking *l = arg;
 
@@ -34,7 +34,7 @@ static int must_be_there(const struct stage_kind *k, struct store *known,
                          const struct enqueue_stages *all, struct err *err)
 {
     struct looking l = {.wanted = &all->transcribe};
-    int rc = known && l.wanted->name ? read_progress(known, look, &l, err) : 0;
+    int rc = known && l.wanted->name ? read_progress(known, match_stage_row, &l, err) : 0;
 
     if (rc < 0 || l.found)
         return rc < 0 ? rc : 0;
@@ -46,8 +46,8 @@ static int must_be_there(const struct stage_kind *k, struct store *known,
 
 /* What a recipe names, and is not here any more or cannot be used: a model, or (NULL) that of voice
  * activity. */
-static int gone(const struct enqueue_wish *w, size_t kind, const char *model, int rc,
-                char doing[200], struct err *err)
+static int report_missing_model(const struct enqueue_wish *w, size_t kind, const char *model,
+                                int rc, char doing[200], struct err *err)
 {
     const struct param_field *vad = param_table_find(stage_kinds[kind]->params, "vad_model");
     const struct err why = *err;
@@ -74,7 +74,7 @@ static int find_voice(struct enqueue_wish *w, struct enqueue_stages *ret, char d
     snprintf(doing, 200, "use voice activity");
     rc = enqueue_stage_vad(&w->params, ret->note, sizeof(ret->note), err);
     if (rc != 0)
-        return gone(w, 0, NULL, rc, doing, err);
+        return report_missing_model(w, 0, NULL, rc, doing, err);
     doing[0] = 0;
     if (w->params.params.vad_model[0])
         enqueue_params_say(&w->params, "vad", "on");
@@ -88,7 +88,7 @@ static int find_transcription(struct enqueue_wish *w, struct store *known,
 
     if (rc != 0)
         return rc;
-    enqueue_params_settle(&w->params);
+    enqueue_params_resolve(&w->params);
     rc = enqueue_params_agree(&w->params, err);
     if (rc != 0)
         return rc;
@@ -101,7 +101,7 @@ static int find_transcription(struct enqueue_wish *w, struct store *known,
     snprintf(doing, 200, "use the model '%.150s'", w->model);
     rc = enqueue_stage_find(w->model, &w->params.params, &ret->own[0], &ret->transcribe, err);
     if (rc != 0)
-        return gone(w, 0, w->model, rc, doing, err);
+        return report_missing_model(w, 0, w->model, rc, doing, err);
     if (ret->own[0].english && enqueue_params_many_languages(&w->params))
         snprintf(ret->note + strlen(ret->note), sizeof(ret->note) - strlen(ret->note),
                  "%s--multilingual does nothing with this model, which knows only English.",
@@ -176,7 +176,7 @@ static int params_of(size_t which, struct enqueue_wish *w, const struct enqueue_
     return rc;
 }
 
-/* Its folder, and whether a worker can open it: what would put the stage aside in the night is said
+/* Its folder, and whether a worker can open it: what would disable the stage in the night is said
  * now. */
 static int check_other(const struct stage_kind *k, const char *given, struct store *known,
                        struct enqueue_stage *own, const char **model, struct err *err)
@@ -202,14 +202,14 @@ static int add_other(size_t which, struct enqueue_wish *w, struct store *known,
     int rc = params_of(which, w, ret, &own->params, err);
 
     if (rc != 0)
-        return gone(w, which, NULL, rc, doing, err);
+        return report_missing_model(w, which, NULL, rc, doing, err);
     if (w->other[which][0] != 0)
         snprintf(doing, 200, "use the model '%.120s' for --%s", w->other[which], k->option);
     else
         snprintf(doing, 200, "take the usual model for --%s", k->option);
     rc = check_other(k, w->other[which], known, own, &model, err);
     if (rc != 0)
-        return gone(w, which, w->other[which], rc, doing, err);
+        return report_missing_model(w, which, w->other[which], rc, doing, err);
     w->other[which] = model;
     ret->stages[ret->count++] = (struct store_stage){.name = k->name,
                                                      .model = model,

@@ -30,8 +30,8 @@ int enqueue_vad_take(const char *option, const char *value, struct enqueue_vad *
 }
 
 /* name: as the catalog keeps it, by which the worker finds the file again. */
-static int use(const char *name, const char *file, char model[ENQUEUE_VAD_NAME],
-               char hash[ENQUEUE_VAD_HASH], struct err *err)
+static int use_vad_model(const char *name, const char *file, char model[ENQUEUE_VAD_NAME],
+                         char hash[ENQUEUE_VAD_HASH], struct err *err)
 {
     struct silero_weights *w = NULL;
     int rc = silero_weights_read(file, &w, err);
@@ -78,7 +78,7 @@ int enqueue_vad_find(const struct enqueue_vad *v, char model[ENQUEUE_VAD_NAME],
     if (rc == 0)
         rc = silero_find(path ? path : SILERO_NAME, &file, err);
     if (rc == 0)
-        rc = use(path ? file : SILERO_NAME, file, model, hash, err);
+        rc = use_vad_model(path ? file : SILERO_NAME, file, model, hash, err);
     else if (rc == ERR_MODEL && path)
         rc = no_file(path, err);
     else if (rc == ERR_MODEL && v->wish == VAD_AUTO) {

@@ -8,7 +8,7 @@
 
 #define VALUE_COLUMNS 24
 
-static void say(struct buf *out, const char *what)
+static void append_difference(struct buf *out, const char *what)
 {
     buf_printf(out, "%s%s", out->len > 0 ? ", " : "", what);
 }
@@ -83,7 +83,7 @@ static void put_value(const struct param_field *f, const char *params, struct bu
 }
 
 /* Beside its own bytes a list has a count, and what may be unsaid a flag. */
-static bool equal(const struct param_field *f, const char *was, const char *now)
+static bool values_equal(const struct param_field *f, const char *was, const char *now)
 {
     if (f->kind == PARAM_FLOATS || f->kind == PARAM_TOKENS)
         return memcmp(was + f->count, now + f->count, sizeof(uint32_t)) == 0 &&
@@ -95,25 +95,26 @@ static bool equal(const struct param_field *f, const char *was, const char *now)
            (!f->said || was[f->flag] == now[f->flag]);
 }
 
-static void differ(const struct param_field *f, const char *was, const char *now, struct buf *out)
+static void describe_difference(const struct param_field *f, const char *was, const char *now,
+                                struct buf *out)
 {
     const bool has = now[f->offset] != 0;
 
     if (strcmp(f->name, "vad_model") == 0) {
         if (has != (was[f->offset] != 0))
-            say(out, has ? "voice activity on" : "voice activity off");
+            append_difference(out, has ? "voice activity on" : "voice activity off");
         return;
     }
     if (strcmp(f->name, "vad_hash") == 0) {
         if (has && was[f->offset] != 0)
-            say(out, "another voice activity model");
+            append_difference(out, "another voice activity model");
         return;
     }
     if (strcmp(f->name, "source") == 0) {
-        say(out, "of another transcription");
+        append_difference(out, "of another transcription");
         return;
     }
-    say(out, f->name);
+    append_difference(out, f->name);
     buf_printf(out, " ");
     put_value(f, now, out);
     if (f->kind == PARAM_BOOL)
@@ -130,11 +131,11 @@ static void differ_params(const struct param_table *t, const char *was_json, con
 
     if (!was || !now || param_table_from_json(t, was_json, was, &err) != 0 ||
         param_table_from_json(t, now_json, now, &err) != 0)
-        say(out, "other parameters");
+        append_difference(out, "other parameters");
     else
         for (const struct param_field *f = t->fields; f < t->fields + t->count; f++)
-            if (!equal(f, was, now))
-                differ(f, was, now, out);
+            if (!values_equal(f, was, now))
+                describe_difference(f, was, now, out);
     free(was);
     free(now);
 }
@@ -144,10 +145,10 @@ void stage_differ(const struct store_stage *was, const struct store_stage *now, 
     const struct stage_kind *kind = stage_kind_find(now->name);
 
     if (strcmp(was->model_hash, now->model_hash) != 0 && strcmp(was->model, now->model) == 0) {
-        say(out, "the files of the model ");
+        append_difference(out, "the files of the model ");
         buf_printf(out, "%s have changed", now->model);
     } else if (strcmp(was->model_hash, now->model_hash) != 0) {
-        say(out, "model ");
+        append_difference(out, "model ");
         buf_printf(out, "%s instead of %s", now->model, was->model);
     }
     if (strcmp(was->params_json, now->params_json) == 0)
@@ -155,5 +156,5 @@ void stage_differ(const struct store_stage *was, const struct store_stage *now, 
     if (kind)
         differ_params(kind->params, was->params_json, now->params_json, out);
     else
-        say(out, "its parameters");
+        append_difference(out, "its parameters");
 }

@@ -29,7 +29,8 @@ static json_t *other_than(const struct param_table *t, const void *usual, const 
 
 /* Those of a stage that differ from what `enqueue` asks for unless told otherwise, also where the
  * stage says nothing of it. NULL: it is a stage of a later version, or there is no memory. */
-static json_t *unusual(const struct param_table *t, const void *asked, const char *params_json)
+static json_t *make_unusual_params_json(const struct param_table *t, const void *asked,
+                                        const char *params_json)
 {
     void *params = malloc(t->size);
     struct err ignored = {0};
@@ -62,7 +63,7 @@ void stage_params_words(const char *stage, const char *params_json, struct buf *
     const struct param_table *t = kind ? kind->params : NULL;
     const void *asked = t && t->asked ? t->asked : t ? t->defaults : NULL;
     json_t *usual = t ? other_than(t, t->defaults, asked) : NULL; /* some are always written */
-    json_t *o = t ? unusual(t, asked, params_json) : NULL, *v;
+    json_t *o = t ? make_unusual_params_json(t, asked, params_json) : NULL, *v;
     /* Beside a transcription another stage hears what that hears, alone by its own defaults. */
     json_t *alone = t && kind != &stage_transcribe ? other_than(t, asked, t->defaults) : NULL;
     const char *key;

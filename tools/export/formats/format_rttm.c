@@ -7,7 +7,7 @@
 /* Bytes of the blank or control character that s begins with; 0: none. Unicode's White_Space, by
  * which programs that read rttm part the fields, has U+00A0, U+1680, U+2000 to U+200A, U+2028,
  * U+2029, U+202F, U+205F and U+3000 beyond ASCII and C1. */
-static size_t blank(const char *s, size_t n)
+static size_t measure_blank(const char *s, size_t n)
 {
     const unsigned char *c = (const unsigned char *)s;
 
@@ -32,7 +32,7 @@ static void put_field(struct buf *out, const char *s, size_t n)
     if (n == 0)
         escape_put(out, "_");
     for (size_t i = 0; i < n;) {
-        size_t skip = blank(s + i, n - i);
+        size_t skip = measure_blank(s + i, n - i);
 
         buf_put(out, skip > 0 ? "_" : s + i, 1);
         i += skip > 0 ? skip : 1;

@@ -57,7 +57,7 @@ static char *name_of(const char *speaker, const char *more)
     return name;
 }
 
-static struct tier *find(const struct tiers *t, const char *name)
+static struct tier *find_tier(const struct tiers *t, const char *name)
 {
     for (size_t i = 0; i < t->count; i++)
         if (strcmp(t->list[i].name, name) == 0)
@@ -69,7 +69,7 @@ static struct tier *find(const struct tiers *t, const char *name)
 static struct tier *tier_of(struct tiers *t, const char *speaker)
 {
     char *name = name_of(speaker, "");
-    struct tier *list, *found = name ? find(t, name) : NULL;
+    struct tier *list, *found = name ? find_tier(t, name) : NULL;
 
     if (!name || found) {
         free(name);
@@ -182,7 +182,7 @@ static int tiers_make(const struct document *d, struct tiers *ret, struct err *e
     }
     for (size_t i = 0; i < d->segment_count; i++) {
         char *name = name_of(d->segments[i].speaker, "");
-        struct tier *tier = name ? find(&t, name) : NULL;
+        struct tier *tier = name ? find_tier(&t, name) : NULL;
 
         free(name);
         if (!tier) {

@@ -168,7 +168,7 @@ static const char *ending_of(const char *path, char ret[8])
     return n > 0 && !dot[n + 1] ? ret : "bin";
 }
 
-static int append(void *out, const void *data, size_t n, struct err *err)
+static int append_to_outdir(void *out, const void *data, size_t n, struct err *err)
 {
     return outdir_append(out, data, n, err);
 }
@@ -187,7 +187,7 @@ static int copy_original(struct html *h, const struct read_origin *origin, const
 {
     int rc = outdir_begin(h->out, name, err);
 
-    return rc == 0 ? end_file(h, listen_copy(origin, append, h->out, err), err) : rc;
+    return rc == 0 ? end_file(h, listen_copy(origin, append_to_outdir, h->out, err), err) : rc;
 }
 
 static int may_decode(struct html *h, struct err *err)
@@ -213,8 +213,8 @@ static int write_sound(struct html *h, const struct read_origin *origin, const c
     if (rc == 0 && opus)
         rc = outdir_begin(h->out, opus, err);
     if (rc == 0 && (wave || opus)) {
-        rc = listen_to(&h->archive, origin, wave ? &h->page : NULL, opus ? append : NULL, h->out,
-                       err);
+        rc = listen_to(&h->archive, origin, wave ? &h->page : NULL, opus ? append_to_outdir : NULL,
+                       h->out, err);
         rc = opus ? end_file(h, rc, err) : rc;
     }
     if (rc == 0 && wave)

@@ -63,14 +63,14 @@ bool listen_is_played(const char *container, const char *codec, const char *path
 
 struct peaks {
     uint8_t *list; /* of each PEAK_SAMPLES, 0 to 255 */
-    size_t count, room;
+    size_t count, capacity;
     size_t filled; /* samples of the last one */
     unsigned loudest;
 };
 
 static int add_peak(struct peaks *p, unsigned peak)
 {
-    if (!list_grow(&p->list, &p->room, p->count, sizeof(*p->list)))
+    if (!list_grow(&p->list, &p->capacity, p->count, sizeof(*p->list)))
         return -1;
     p->list[p->count++] = (uint8_t)(peak >> 7 > 255 ? 255 : peak >> 7);
     return 0;
@@ -92,7 +92,7 @@ static int add_samples(struct peaks *p, const int16_t *pcm, size_t n)
 }
 
 /* The loudest of the stretch that a column stands for. */
-static unsigned column(const struct peaks *p, size_t i)
+static unsigned find_column_peak(const struct peaks *p, size_t i)
 {
     size_t from = i * p->count / COLUMNS, to = (i + 1) * p->count / COLUMNS;
     unsigned best = p->list[from];
@@ -114,7 +114,7 @@ static void put_waveform(const struct peaks *p, struct buf *out)
                "preserveAspectRatio=\"none\"><path fill=\"#6f7f92\" d=\"",
                COLUMNS);
     for (size_t i = 0; p->count > 0 && i < COLUMNS; i++) {
-        unsigned half = column(p, i) * 50 / most;
+        unsigned half = find_column_peak(p, i) * 50 / most;
 
         half = half > 0 ? half : 1;
         buf_printf(out, "M%zu %uh1v%uh-1z", i, 50 - half, 2 * half);
@@ -192,8 +192,8 @@ static int start_at(int file, const struct decoder_work *work, struct decoder **
     return rc;
 }
 
-static int start(struct listen_archive *archive, const struct read_origin *origin,
-                 struct decoder **ret, struct decoder_event *first, struct err *err)
+static int start_decoder(struct listen_archive *archive, const struct read_origin *origin,
+                         struct decoder **ret, struct decoder_event *first, struct err *err)
 {
     char *member = strndup(origin->member_raw, origin->member_raw_len);
     char *path = strndup(origin->path_raw, origin->path_raw_len);
@@ -291,7 +291,7 @@ int listen_to(struct listen_archive *archive, const struct read_origin *origin,
     int rc = opus ? opus_file_new(opus, arg, &encoder, err) : 0;
 
     if (rc == 0)
-        rc = start(archive, origin, &d, &event, err);
+        rc = start_decoder(archive, origin, &d, &event, err);
     while (rc == 0 && event.type != DECODER_END) {
         rc = decoder_next(d, &event, err);
         if (rc != 0 || event.type != DECODER_PCM)

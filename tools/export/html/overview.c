@@ -193,7 +193,7 @@ static void put_charts(const struct overview *o, struct buf *out)
     put(out, "</div>\n</section>\n");
 }
 
-static void begin(struct buf *out, const char *title, bool scripts)
+static void begin_archive_page(struct buf *out, const char *title, bool scripts)
 {
     html_begin(out, html_policy_folder, title);
     put(out, "<link rel=\"stylesheet\" href=\"pages/style.css\">\n");
@@ -207,7 +207,7 @@ static void begin(struct buf *out, const char *title, bool scripts)
 
 void overview_put_index(const struct overview *o, struct buf *out)
 {
-    begin(out, "Recordings", true);
+    begin_archive_page(out, "Recordings", true);
     put(out, "<header>\n<h1>Recordings</h1>\n");
     put_sentence(o, out);
     put(out,
@@ -227,7 +227,7 @@ void overview_put_index(const struct overview *o, struct buf *out)
 
 void overview_put_plain(const struct overview *o, struct buf *out)
 {
-    begin(out, "All recordings", false);
+    begin_archive_page(out, "All recordings", false);
     put(out, "<header>\n<nav><a href=\"index.html\">At a glance</a></nav>\n"
              "<h1>All recordings</h1>\n</header>\n<main>\n<section id=\"list\" tabindex=\"-1\" "
              "aria-label=\"List\">\n"

@@ -23,15 +23,15 @@ int tally_add(struct tally *t, const char *key, int64_t n, struct err *err)
 
     if (rc != 0)
         return rc;
-    if (i >= t->room) {
-        size_t room = t->room * 2 + 64;
-        int64_t *sum = realloc(t->sum, room * sizeof(*sum));
+    if (i >= t->capacity) {
+        size_t capacity = t->capacity * 2 + 64;
+        int64_t *sum = realloc(t->sum, capacity * sizeof(*sum));
 
         if (!sum)
             return err_set(err, ERR_NOMEM, "out of memory");
-        memset(sum + t->room, 0, (room - t->room) * sizeof(*sum));
+        memset(sum + t->capacity, 0, (capacity - t->capacity) * sizeof(*sum));
         t->sum = sum;
-        t->room = room;
+        t->capacity = capacity;
     }
     /* A catalog may have any times. */
     if (__builtin_add_overflow(t->sum[i], n, &t->sum[i]))
@@ -58,7 +58,7 @@ static int by_name(const void *a, const void *b)
 
 /* "1,234 h" from ten on, "4.2 h" below, minutes and seconds below one; of recordings that nobody
  * has opened, "unknown". */
-static char *value(const struct tally_chart *chart, int64_t sum, char out[TEXT_LEN])
+static char *format_tally_value(const struct tally_chart *chart, int64_t sum, char out[TEXT_LEN])
 {
     if (!chart->hours)
         return text_count((uint64_t)sum, out);
@@ -96,7 +96,7 @@ static void put_bars(const struct tally_chart *chart, const struct bar *bars, si
         buf_printf(out, "<text x=\"0\" y=\"%zu\">", i * ROW + 14);
         html_text(out, name ? name : "");
         buf_printf(out, "</text><text class=\"value\" x=\"100%%\" y=\"%zu\">%s</text>",
-                   i * ROW + 14, value(chart, bars[i].sum, text));
+                   i * ROW + 14, format_tally_value(chart, bars[i].sum, text));
         buf_printf(out, "<rect x=\"0\" y=\"%zu\" width=\"%.1f%%\" height=\"8\" rx=\"2\"/>\n",
                    i * ROW + 20, 100.0 * (double)bars[i].sum / (double)most);
         free(name);

@@ -7,7 +7,7 @@
 struct tally { /* zero at first; owned: tally_free */
     struct keys keys;
     int64_t *sum; /* of each key */
-    size_t room;
+    size_t capacity;
 };
 void tally_free(struct tally *t);
 int tally_add(struct tally *t, const char *key, int64_t n, struct err *err); /* ERR_NOMEM */

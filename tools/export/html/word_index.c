@@ -15,13 +15,13 @@
 
 struct said {      /* in which recordings one word is */
     uint8_t *list; /* as in the script */
-    uint32_t len, room, last;
+    uint32_t len, capacity, last;
 };
 
 struct word_index {
     struct keys keys;
     struct said *said; /* of each key */
-    size_t room;
+    size_t capacity;
     struct buf folded;
 };
 
@@ -35,7 +35,7 @@ void word_index_free(struct word_index *w)
 {
     if (!w)
         return;
-    for (size_t i = 0; i < w->keys.count && i < w->room; i++)
+    for (size_t i = 0; i < w->keys.count && i < w->capacity; i++)
         free(w->said[i].list);
     free(w->said);
     keys_free(&w->keys);
@@ -127,14 +127,14 @@ static int put_number(struct said *s, uint32_t n)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-    if (s->len + 8 > s->room) {
-        uint32_t room = s->room * 2 + 8;
-        uint8_t *list = realloc(s->list, room);
+    if (s->len + 8 > s->capacity) {
+        uint32_t capacity = s->capacity * 2 + 8;
+        uint8_t *list = realloc(s->list, capacity);
 
         if (!list)
             return -1;
         s->list = list;
-        s->room = room;
+        s->capacity = capacity;
     }
     for (; n >= 32; n >>= 5)
         s->list[s->len++] = (uint8_t)digits[32 + (n & 31)];
@@ -150,15 +150,15 @@ static int add_word(struct word_index *w, uint32_t recording, const char *s, siz
 
     if (rc != 0)
         return rc;
-    if (key >= w->room) {
-        size_t room = w->room * 2 + 1024;
-        struct said *said = realloc(w->said, room * sizeof(*said));
+    if (key >= w->capacity) {
+        size_t capacity = w->capacity * 2 + 1024;
+        struct said *said = realloc(w->said, capacity * sizeof(*said));
 
         if (!said)
             return err_set(err, ERR_NOMEM, "out of memory");
-        memset(said + w->room, 0, (room - w->room) * sizeof(*said));
+        memset(said + w->capacity, 0, (capacity - w->capacity) * sizeof(*said));
         w->said = said;
-        w->room = room;
+        w->capacity = capacity;
     }
     /* `last` counts from 1, so that 0 is: in none yet. */
     if (w->said[key].last == recording + 1)
@@ -194,7 +194,7 @@ struct entry {
 
 /* In the order of UTF-16: characters beyond U+FFFF, whose bytes begin with F0 to F4, stand before
  * those from U+E000 on (EE and EF). */
-static int compare(const void *a, const void *b)
+static int compare_utf16_order(const void *a, const void *b)
 {
     const unsigned char *x = (const unsigned char *)((const struct entry *)a)->word;
     const unsigned char *y = (const unsigned char *)((const struct entry *)b)->word;
@@ -248,7 +248,7 @@ int word_index_pieces(struct word_index *w, word_index_fn fn, void *arg, struct 
     for (size_t i = 0; rc == 0 && i < w->keys.count; i++)
         entries[i] = (struct entry){keys_text(&w->keys, i), &w->said[i]};
     if (rc == 0)
-        qsort(entries, w->keys.count, sizeof(*entries), compare);
+        qsort(entries, w->keys.count, sizeof(*entries), compare_utf16_order);
     buf_printf(table, "pieces([");
     for (size_t i = 0; rc == 0 && i < w->keys.count;)
         rc = put_piece(entries, w->keys.count, &i, table, fn, arg);

@@ -153,9 +153,10 @@ static int64_t time_at(const struct segment *x, size_t at, size_t *from, bool *w
 
 /* ---- pieces */
 
-static int put_piece(struct subtitles *s, size_t *room, struct subtitle_piece p, struct err *err)
+static int put_piece(struct subtitles *s, size_t *capacity, struct subtitle_piece p,
+                     struct err *err)
 {
-    if (!list_grow(&s->pieces, room, s->piece_count, sizeof(*s->pieces)))
+    if (!list_grow(&s->pieces, capacity, s->piece_count, sizeof(*s->pieces)))
         return err_set(err, ERR_NOMEM, "out of memory");
     s->pieces[s->piece_count++] = p;
     return 0;
@@ -183,7 +184,7 @@ static size_t piece_length(const struct segment *x, size_t i, uint32_t columns)
     return at - i;
 }
 
-int pieces_put(struct subtitles *s, size_t *room, const struct document_segment *segment,
+int pieces_put(struct subtitles *s, size_t *capacity, const struct document_segment *segment,
                uint32_t columns, struct err *err)
 {
     struct segment x = {0};
@@ -209,7 +210,7 @@ int pieces_put(struct subtitles *s, size_t *room, const struct document_segment 
                 p.end_ms = x.ranges[k].end_ms;
         p.speaker = x.ranges[range].speaker;
         pieces_measure(x.text + i, p.len, &p.columns, &p.characters);
-        rc = put_piece(s, room, p, err);
+        rc = put_piece(s, capacity, p, err);
         blank = false;
         i += p.len;
     }

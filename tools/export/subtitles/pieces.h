@@ -7,7 +7,7 @@
 
 /* Puts them behind those of s; none is wider than `columns`. Times are the words', and between
  * their ends in proportion; of a text without words in proportion within the segment. */
-int pieces_put(struct subtitles *s, size_t *room, const struct document_segment *segment,
+int pieces_put(struct subtitles *s, size_t *capacity, const struct document_segment *segment,
                uint32_t columns, struct err *err);
 /* Columns and characters that are read of a text. */
 void pieces_measure(const char *text, size_t len, uint32_t *columns, uint32_t *characters);

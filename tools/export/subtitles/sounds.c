@@ -99,7 +99,7 @@ static int by_start(const void *a, const void *b)
 }
 
 /* Both are in order; so is what becomes of them. */
-static int merge(struct subtitles *s, const struct sweep *w, struct err *err)
+static int merge_sound_cues(struct subtitles *s, const struct sweep *w, struct err *err)
 {
     struct subtitle *all = calloc(s->count + w->count + 1, sizeof(*all));
     size_t i = 0, k = 0;
@@ -139,7 +139,7 @@ int sounds_put(const struct document *d, const struct subtitle_limits *l, struct
     for (size_t i = 0; rc == 0 && i < n; i++)
         rc = put_sound(&w, order[i], err);
     if (rc == 0 && w.count > 0)
-        rc = merge(s, &w, err);
+        rc = merge_sound_cues(s, &w, err);
     free(order);
     free(w.told_ms);
     free(w.list);

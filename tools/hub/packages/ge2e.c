@@ -141,7 +141,7 @@ static void put_encoder(const uint8_t *checkpoint, struct buf *out)
     hub_put_tensors(t, TENSORS, out);
 }
 
-static int unpack(const char *folder, const char *package_path, struct err *err)
+static int unpack_ge2e_encoder(const char *folder, const char *package_path, struct err *err)
 {
     uint8_t *checkpoint = malloc(CHECKPOINT_BYTES);
     struct buf out = BUF_INIT;
@@ -204,8 +204,8 @@ static int check_copy(const char *folder, const struct hub_watch *watch, struct 
                                       "it anew");
 }
 
-static int complete(const char *folder, const char *package_path, const struct hub_watch *watch,
-                    struct err *err)
+static int complete_ge2e_folder(const char *folder, const char *package_path,
+                                const struct hub_watch *watch, struct err *err)
 {
     const bool former = is_there(folder, FORMER);
     bool whole = false;
@@ -213,7 +213,7 @@ static int complete(const char *folder, const char *package_path, const struct h
     int rc = embedding_is_whole(folder, watch, &whole, err);
 
     if (rc == 0 && !whole)
-        rc = unpack(folder, package_path, err);
+        rc = unpack_ge2e_encoder(folder, package_path, err);
     if (rc == 0 && (former || !is_there(folder, "config.json")))
         rc = hub_put_file(folder, "config.json", CONFIG, strlen(CONFIG), err);
     snprintf(path, sizeof(path), "%s/" FORMER, folder);
@@ -222,8 +222,8 @@ static int complete(const char *folder, const char *package_path, const struct h
     return rc;
 }
 
-static int fetch(const struct hub_settings *s, const struct hub_watch *watch, const char *folder,
-                 struct hub_pulled *ret, struct err *err)
+static int fetch_ge2e(const struct hub_settings *s, const struct hub_watch *watch,
+                      const char *folder, struct hub_pulled *ret, struct err *err)
 {
     char path[PATH_MAX + 64], url[1200];
     struct hub_file f = {.name = PACKAGE,
@@ -250,7 +250,7 @@ static int fetch(const struct hub_settings *s, const struct hub_watch *watch, co
         rc = hub_file_fetch(http, watch, &f, &got, err);
     hub_http_close(http);
     if (rc == 0)
-        rc = complete(folder, path, watch, err);
+        rc = complete_ge2e_folder(folder, path, watch, err);
     if (rc != 0)
         return rc;
     *ret = (struct hub_pulled){.path = strdup(folder), .files = 3, .fetched_bytes = got};
@@ -260,5 +260,5 @@ static int fetch(const struct hub_settings *s, const struct hub_watch *watch, co
 int hub_pull_ge2e(const struct hub_settings *s, const struct hub_watch *watch,
                   struct hub_pulled *ret, struct err *err)
 {
-    return hub_pull_own(HUB_GE2E, fetch, s, watch, ret, err);
+    return hub_pull_own(HUB_GE2E, fetch_ge2e, s, watch, ret, err);
 }

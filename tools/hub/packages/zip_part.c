@@ -90,7 +90,8 @@ static void piece_path(const struct hub_member *m, const char *folder, char ret[
     snprintf(ret, PATH_MAX + 64, "%s/%s.deflated", folder, m->name);
 }
 
-static int unpack(const struct hub_member *m, const char *piece, uint8_t **ret, struct err *err)
+static int inflate_member(const struct hub_member *m, const char *piece, uint8_t **ret,
+                          struct err *err)
 {
     uint8_t *data = malloc(m->bytes);
     void *deflated = NULL;
@@ -140,7 +141,7 @@ int hub_member_read(const struct hub_settings *s, const struct hub_watch *watch,
     if (rc == 0)
         rc = hub_file_fetch(http, watch, &f, got_bytes, err);
     hub_http_close(http);
-    return rc == 0 ? unpack(m, path, ret, err) : rc;
+    return rc == 0 ? inflate_member(m, path, ret, err) : rc;
 }
 
 void hub_member_done(const struct hub_member *m, const char *folder)
@@ -151,9 +152,9 @@ void hub_member_done(const struct hub_member *m, const char *folder)
     unlink(path);
 }
 
-static int fetch(const struct hub_settings *s, const struct hub_watch *watch,
-                 const struct hub_package *package, const struct hub_member *m, const char *folder,
-                 uint64_t *got_bytes, struct err *err)
+static int fetch_member(const struct hub_settings *s, const struct hub_watch *watch,
+                        const struct hub_package *package, const struct hub_member *m,
+                        const char *folder, uint64_t *got_bytes, struct err *err)
 {
     uint8_t *data = NULL;
     int rc = hub_member_read(s, watch, package, m, folder, &data, got_bytes, err);
@@ -177,7 +178,7 @@ int hub_members_fetch(const struct hub_settings *s, const struct hub_watch *watc
 
         rc = hub_is_whole(folder, members[i].name, &members[i].digest, watch, &whole, err);
         if (rc == 0 && !whole)
-            rc = fetch(s, watch, package, &members[i], folder, got_bytes, err);
+            rc = fetch_member(s, watch, package, &members[i], folder, got_bytes, err);
     }
     return rc;
 }

@@ -270,7 +270,7 @@ static int not_an_archive(struct archive_reader *src, struct err *err)
 }
 
 /* A pass from the beginning of the stream. */
-static int begin(struct archive_reader *src, struct err *err)
+static int restart_archive_pass(struct archive_reader *src, struct err *err)
 {
     int rc = stream_seek(src->s, 0, err);
 
@@ -311,7 +311,7 @@ int archive_reader_open(struct stream *s, uint64_t max_bytes, struct archive_rea
         return err_set(err, ERR_NOMEM, "out of memory");
     src->s = s;
     src->budget.max_bytes = max_bytes;
-    rc = begin(src, err);
+    rc = restart_archive_pass(src, err);
     if (rc != 0) {
         archive_reader_close(src);
         return rc;
@@ -450,7 +450,7 @@ int archive_reader_measure(struct archive_reader *src, struct archive_item *item
         return 0;
     while ((got = archive_reader_read(src, src->look, sizeof(src->look), err)) > 0)
         size += got;
-    rc = got < 0 ? (int)got : begin(src, err);
+    rc = got < 0 ? (int)got : restart_archive_pass(src, err);
     if (rc == 0)
         rc = archive_reader_next(src, item, err);
     if (rc == 0 && !item->is_alone)

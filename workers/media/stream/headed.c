@@ -43,16 +43,16 @@ static int headed_seek(struct stream *s, int64_t pos, struct err *err)
 
 static void headed_close(struct stream *s) { free(s); }
 
-static void put16(uint8_t *to, uint32_t n)
+static void write_le16(uint8_t *to, uint32_t n)
 {
     to[0] = (uint8_t)n;
     to[1] = (uint8_t)(n >> 8);
 }
 
-static void put32(uint8_t *to, uint32_t n)
+static void write_le32(uint8_t *to, uint32_t n)
 {
-    put16(to, n);
-    put16(to + 2, n >> 16);
+    write_le16(to, n);
+    write_le16(to + 2, n >> 16);
 }
 
 int headed_open_wav(struct stream *under, uint16_t tag, uint16_t bits, uint32_t rate_hz,
@@ -70,15 +70,15 @@ int headed_open_wav(struct stream *under, uint16_t tag, uint16_t bits, uint32_t 
                               .sequential = under->sequential};
     h->under = under;
     memcpy(h->head, "RIFF....WAVEfmt \x12\0\0", 20);
-    put32(h->head + 4, told ? (uint32_t)under->size + HEAD_BYTES - 8 : UINT32_MAX);
-    put16(h->head + 20, tag);
-    put16(h->head + 22, 1);
-    put32(h->head + 24, rate_hz);
-    put32(h->head + 28, rate_hz * bits / 8);
-    put16(h->head + 32, 1);
-    put16(h->head + 34, bits);
+    write_le32(h->head + 4, told ? (uint32_t)under->size + HEAD_BYTES - 8 : UINT32_MAX);
+    write_le16(h->head + 20, tag);
+    write_le16(h->head + 22, 1);
+    write_le32(h->head + 24, rate_hz);
+    write_le32(h->head + 28, rate_hz * bits / 8);
+    write_le16(h->head + 32, 1);
+    write_le16(h->head + 34, bits);
     memcpy(h->head + 38, "data", 4);
-    put32(h->head + 42, told ? (uint32_t)under->size : UINT32_MAX);
+    write_le32(h->head + 42, told ? (uint32_t)under->size : UINT32_MAX);
     *ret = &h->base;
     return 0;
 }

@@ -65,7 +65,7 @@ static int find_index(struct stream *under, uint64_t index, uint64_t max_bytes,
     return rc == ERR_EMPTY ? err_set(err, ERR_MISSING, "the archive has no such member") : rc;
 }
 
-static int restart(struct member_stream *m, struct err *err)
+static int restart_member(struct member_stream *m, struct err *err)
 {
     int rc;
 
@@ -94,16 +94,16 @@ static void check_tail(struct member_stream *m)
 }
 
 /* Unpacks a further piece into the ring. 1: something came; 0: the end. */
-static int fill(struct member_stream *m, struct err *err)
+static int fill_ring(struct member_stream *m, struct err *err)
 {
     int64_t at = m->end % m->ring_bytes;
-    int64_t room = m->ring_bytes - at;
+    int64_t capacity = m->ring_bytes - at;
     int64_t got;
 
     if (!m->src)
         return err_set(err, ERR_INPUT, "the archive cannot be read");
-    got = archive_reader_read(m->src, m->ring + at, (size_t)(room < FILL_BYTES ? room : FILL_BYTES),
-                              err);
+    got = archive_reader_read(m->src, m->ring + at,
+                              (size_t)(capacity < FILL_BYTES ? capacity : FILL_BYTES), err);
     if (got < 0)
         return (int)got;
     m->end += got;
@@ -132,12 +132,12 @@ static int64_t member_read(struct stream *s, void *to, size_t n, struct err *err
         return m->tail.code;
     }
     if (m->pos < m->end - m->ring_bytes) {
-        rc = restart(m, err);
+        rc = restart_member(m, err);
         if (rc != 0)
             return rc;
     }
     while (m->end <= m->pos) {
-        rc = fill(m, err);
+        rc = fill_ring(m, err);
         if (rc <= 0)
             return rc;
     }

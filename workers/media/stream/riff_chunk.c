@@ -8,7 +8,7 @@
 #define CHUNKS_MAX 1000
 #define FORWARD_MAX ((int64_t)1 << 20) /* read through in a stream that cannot leap */
 
-static uint32_t le32(const uint8_t *p)
+static uint32_t read_le32(const uint8_t *p)
 {
     return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
@@ -18,7 +18,8 @@ static int64_t long_data(struct stream *in, uint32_t size, struct err *err)
 {
     uint8_t ds64[16];
     int64_t got = size < sizeof(ds64) ? 0 : stream_read_full(in, ds64, sizeof(ds64), err);
-    uint64_t n = got == sizeof(ds64) ? le32(ds64 + 8) | (uint64_t)le32(ds64 + 12) << 32 : 0;
+    uint64_t n =
+        got == sizeof(ds64) ? read_le32(ds64 + 8) | (uint64_t)read_le32(ds64 + 12) << 32 : 0;
 
     if (got < 0)
         return got;
@@ -71,7 +72,7 @@ static bool is_chunk(const uint8_t head[8], int64_t at, int64_t file_size)
     for (int i = 0; i < 4; i++)
         if (head[i] < 0x20 || head[i] > 0x7e)
             return false;
-    return at + 8 + (int64_t)le32(head + 4) <= file_size;
+    return at + 8 + (int64_t)read_le32(head + 4) <= file_size;
 }
 
 /* The chunk at w->at, where the stream is moved. 1: w->at is that of the next one; 0: no more. */
@@ -99,7 +100,7 @@ static int one_chunk(struct stream *in, struct walk *w, struct riff_chunk *wante
         w->lost = true;
         return 0;
     }
-    size = le32(head + 4);
+    size = read_le32(head + 4);
     sound = memcmp(head, "data", 4) == 0;
     it = wanted_of(head, wanted, count);
     if (it && (rc = take_chunk(in, (uint32_t)size, it, err)) != 0)

@@ -27,7 +27,7 @@ int64_t stream_read_full(struct stream *s, void *to, size_t n, struct err *err)
     return (int64_t)done;
 }
 
-static void pulse(const struct stream_pulse *p)
+static void send_pulse(const struct stream_pulse *p)
 {
     if (p->fn)
         p->fn(p->arg);
@@ -57,7 +57,7 @@ static int64_t file_read(struct stream *s, void *to, size_t n, struct err *err)
     if (got < 0)
         return err_sys(err, errno, "cannot read the file");
     f->pos += got;
-    pulse(&f->pulse);
+    send_pulse(&f->pulse);
     return got;
 }
 
@@ -106,7 +106,7 @@ static int64_t memory_read(struct stream *s, void *to, size_t n, struct err *err
         n = (size_t)(m->base.size - m->pos);
     memcpy(to, m->data + m->pos, n);
     m->pos += (int64_t)n;
-    pulse(&m->pulse);
+    send_pulse(&m->pulse);
     return (int64_t)n;
 }
 

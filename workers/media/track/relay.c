@@ -42,7 +42,7 @@ void relay_heard(struct relay *r, const struct media *m, const AVPacket *p)
 
 /* Of the same program, where there are programs; a stream that has ended may be in none any more.
  */
-static bool belongs(const struct media *m, int stream)
+static bool is_same_program_audio(const struct media *m, int stream)
 {
     const AVProgram *heard = av_find_program_from_stream(m->fmt, NULL, m->ears[0].track->index);
 
@@ -53,7 +53,7 @@ static bool belongs(const struct media *m, int stream)
 bool relay_hold(struct relay *r, const struct media *m, const AVPacket *p)
 {
     if (!m->follows || p->stream_index >= 64 || r->beside >> p->stream_index & 1 ||
-        !belongs(m, p->stream_index))
+        !is_same_program_audio(m, p->stream_index))
         return false;
     if (r->count == RELAY_PACKETS)
         drop_first(r, 1);

@@ -48,7 +48,7 @@ static int centre_of(const AVFrame *f)
 }
 
 /* The one that is taken, from 0 on; -1: all are mixed. */
-static int taken(const struct resampler *r, const AVFrame *f)
+static int find_selected_channel(const struct resampler *r, const AVFrame *f)
 {
     return r->channel <= (uint32_t)f->ch_layout.nb_channels ? (int)r->channel - 1 : -1;
 }
@@ -56,7 +56,8 @@ static int taken(const struct resampler *r, const AVFrame *f)
 /* Of a mix that libswresample would make otherwise: a row for each channel that comes out. */
 static void fill_matrix(const struct resampler *r, const AVFrame *f, double *ret)
 {
-    const int channel = taken(r, f), n = f->ch_layout.nb_channels, centre = centre_of(f);
+    const int channel = find_selected_channel(r, f), n = f->ch_layout.nb_channels,
+              centre = centre_of(f);
     const double beside = centre < 0 ? 1 : BESIDE_CENTRE, sum = 1 + (n - 1) * beside;
 
     for (uint32_t c = 0; c < r->apart; c++)
@@ -68,7 +69,7 @@ static void fill_matrix(const struct resampler *r, const AVFrame *f, double *ret
 
 static int out_channels(const struct resampler *r) { return r->apart ? (int)r->apart : 1; }
 
-static int start(struct resampler *r, const AVFrame *f, struct err *err)
+static int start_resampler(struct resampler *r, const AVFrame *f, struct err *err)
 {
     AVChannelLayout mono = AV_CHANNEL_LAYOUT_MONO, out = {0}, in = {0};
     double matrix[MAX_CHANNELS * HEARING_SOURCES_MAX];
@@ -95,7 +96,7 @@ static int start(struct resampler *r, const AVFrame *f, struct err *err)
         rc = swr_alloc_set_opts2(&r->swr, &out, AV_SAMPLE_FMT_S16, DECODER_RATE_HZ, &in, format,
                                  f->sample_rate, 0, NULL);
     }
-    if (rc >= 0 && n <= MAX_CHANNELS && (average || r->apart || taken(r, f) >= 0)) {
+    if (rc >= 0 && n <= MAX_CHANNELS && (average || r->apart || find_selected_channel(r, f) >= 0)) {
         fill_matrix(r, f, matrix);
         rc = swr_set_matrix(r->swr, matrix, n);
     }
@@ -118,7 +119,7 @@ static int start(struct resampler *r, const AVFrame *f, struct err *err)
     return 0;
 }
 
-static int reserve(struct resampler *r, int samples, struct err *err)
+static int reserve_output(struct resampler *r, int samples, struct err *err)
 {
     if (samples > r->out_cap) {
         av_freep(&r->out);
@@ -132,16 +133,16 @@ static int reserve(struct resampler *r, int samples, struct err *err)
 }
 
 /* in NULL: gives what is inside. */
-static int convert(struct resampler *r, const uint8_t **in, int in_samples, resampler_sink sink,
-                   void *arg, struct err *err)
+static int resample_samples(struct resampler *r, const uint8_t **in, int in_samples,
+                            resampler_sink sink, void *arg, struct err *err)
 {
     uint8_t *planes[1];
-    int room = swr_get_out_samples(r->swr, in_samples);
+    int capacity = swr_get_out_samples(r->swr, in_samples);
     int n, rc;
 
-    if (room < 0)
+    if (capacity < 0)
         return err_set(err, ERR_INPUT, "a frame of %d samples is too long", in_samples);
-    rc = reserve(r, room < 4096 ? 4096 : room, err);
+    rc = reserve_output(r, capacity < 4096 ? 4096 : capacity, err);
     if (rc != 0)
         return rc;
     planes[0] = (uint8_t *)r->out;
@@ -155,7 +156,7 @@ static int convert(struct resampler *r, const uint8_t **in, int in_samples, resa
 
 int resampler_flush(struct resampler *r, resampler_sink sink, void *arg, struct err *err)
 {
-    int rc = r->swr ? convert(r, NULL, 0, sink, arg, err) : 0;
+    int rc = r->swr ? resample_samples(r, NULL, 0, sink, arg, err) : 0;
 
     swr_free(&r->swr);
     av_channel_layout_uninit(&r->layout);
@@ -166,8 +167,9 @@ int resampler_flush(struct resampler *r, resampler_sink sink, void *arg, struct 
 static int average_channels(struct resampler *r, const AVFrame *f, const uint8_t **ret,
                             struct err *err)
 {
-    const size_t first = taken(r, f) < 0 ? 0 : (size_t)taken(r, f);
-    const size_t all = (size_t)f->ch_layout.nb_channels, n = taken(r, f) < 0 ? all : first + 1;
+    const size_t first = find_selected_channel(r, f) < 0 ? 0 : (size_t)find_selected_channel(r, f);
+    const size_t all = (size_t)f->ch_layout.nb_channels,
+                 n = find_selected_channel(r, f) < 0 ? all : first + 1;
 
     av_freep(&r->mono);
     r->mono = av_malloc_array((size_t)f->nb_samples, sizeof(*r->mono));
@@ -190,7 +192,7 @@ static int average_channels(struct resampler *r, const AVFrame *f, const uint8_t
 #define LOUDER 2 /* so many times the power: they change places, and the phase with them */
 
 /* Do its two channels cancel out? Then the louder one, from 0 on; -1: they do not. */
-static int opposed(struct resampler *r, const AVFrame *f)
+static int find_opposed_channel(struct resampler *r, const AVFrame *f)
 {
     const struct frame_channel first = frame_channel(f, 0), second = frame_channel(f, 1);
     double left = 0, right = 0, both = 0;
@@ -236,7 +238,7 @@ static int guard_mix(struct resampler *r, AVFrame *f, struct err *err)
     int from = -1;
 
     if (!r->apart && !r->channel && f->ch_layout.nb_channels == 2)
-        from = opposed(r, f);
+        from = find_opposed_channel(r, f);
     return from < 0 ? 0 : copy_channel(f, from, err);
 }
 
@@ -250,17 +252,17 @@ int resampler_feed(struct resampler *r, AVFrame *frame, resampler_sink sink, voi
     if (!same_shape(r, frame)) {
         rc = resampler_flush(r, sink, arg, err);
         if (rc == 0)
-            rc = start(r, frame, err);
+            rc = start_resampler(r, frame, err);
     }
     if (rc == 0 && frame->ch_layout.nb_channels > MAX_CHANNELS) {
         const uint8_t *mono = NULL;
 
         rc = average_channels(r, frame, &mono, err);
-        return rc != 0 ? rc : convert(r, &mono, frame->nb_samples, sink, arg, err);
+        return rc != 0 ? rc : resample_samples(r, &mono, frame->nb_samples, sink, arg, err);
     }
     return rc != 0 ? rc
-                   : convert(r, (const uint8_t **)frame->extended_data, frame->nb_samples, sink,
-                             arg, err);
+                   : resample_samples(r, (const uint8_t **)frame->extended_data, frame->nb_samples,
+                                      sink, arg, err);
 }
 
 void resampler_shorten(struct resampler *r, int n)

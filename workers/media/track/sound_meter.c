@@ -17,7 +17,7 @@ void sound_meter_end(struct sound_meter *m)
     m->filled = m->looked = 0;
 }
 
-static double squares(struct frame_channel c, size_t from, size_t to)
+static double sum_squares(struct frame_channel c, size_t from, size_t to)
 {
     double sum = 0;
 
@@ -30,10 +30,10 @@ static double squares(struct frame_channel c, size_t from, size_t to)
 }
 
 /* All of one block. */
-static void add(struct sound_meter *m, const AVFrame *f, int from, int n)
+static void add_block_energy(struct sound_meter *m, const AVFrame *f, int from, int n)
 {
     for (uint32_t c = 0; c < m->now; c++)
-        m->squares[c] += squares(frame_channel(f, (int)c), (size_t)from, (size_t)(from + n));
+        m->squares[c] += sum_squares(frame_channel(f, (int)c), (size_t)from, (size_t)(from + n));
     m->filled += n;
     m->looked += (n + STEP - 1) / STEP;
 }
@@ -54,10 +54,10 @@ void sound_meter_feed(struct sound_meter *m, const AVFrame *f)
         m->channels = n > m->channels ? n : m->channels;
     }
     for (int at = 0, take; at < f->nb_samples; at += take) {
-        const int left = f->nb_samples - at, room = block - m->filled;
+        const int left = f->nb_samples - at, capacity = block - m->filled;
 
-        take = left < room ? left : room;
-        add(m, f, at, take);
+        take = left < capacity ? left : capacity;
+        add_block_energy(m, f, at, take);
         if (m->filled == block)
             sound_meter_end(m);
     }

@@ -13,7 +13,7 @@
 
 struct queue {
     int16_t *data; /* owned */
-    size_t head, count, cap;
+    size_t head, count, capacity;
 };
 
 struct track {
@@ -37,7 +37,7 @@ struct sources {
     sources_sink sink;
     void *arg;
     struct track tracks[SOURCES_TRACKS_MAX];
-    bool settled, ended; /* which sources there are */
+    bool chosen, ended; /* which sources there are */
     uint32_t count;
     struct sources_one list[HEARING_SOURCES_MAX];
     int16_t out[CHANNEL_FRAME * (HEARING_SOURCES_MAX + 1)];
@@ -45,34 +45,35 @@ struct sources {
 
 /* ---- queues */
 
-static int reserve(struct queue *q, size_t more, struct err *err)
+static int reserve_queue(struct queue *q, size_t more, struct err *err)
 {
-    size_t want = q->count + more, cap = q->cap ? q->cap : 65536;
+    size_t want = q->count + more, capacity = q->capacity ? q->capacity : 65536;
     int16_t *data;
 
-    if (q->head + want <= q->cap)
+    if (q->head + want <= q->capacity)
         return 0;
-    if (want <= q->cap / 2) {
+    if (want <= q->capacity / 2) {
         memmove(q->data, q->data + q->head, q->count * sizeof(*q->data));
         q->head = 0;
         return 0;
     }
-    while (cap < want * 2)
-        cap *= 2;
-    data = malloc(cap * sizeof(*data));
+    while (capacity < want * 2)
+        capacity *= 2;
+    data = malloc(capacity * sizeof(*data));
     if (!data)
         return err_set(err, ERR_LIMIT, "it wants more memory than a decoder may have");
     if (q->count)
         memcpy(data, q->data + q->head, q->count * sizeof(*data));
     free(q->data);
-    *q = (struct queue){data, 0, q->count, cap};
+    *q = (struct queue){data, 0, q->count, capacity};
     return 0;
 }
 
 /* Every stride-th of pcm; NULL: silence. */
-static int push(struct queue *q, const int16_t *pcm, size_t stride, size_t n, struct err *err)
+static int push_samples(struct queue *q, const int16_t *pcm, size_t stride, size_t n,
+                        struct err *err)
 {
-    int rc = reserve(q, n, err);
+    int rc = reserve_queue(q, n, err);
     int16_t *to;
 
     if (rc != 0 || n == 0)
@@ -84,7 +85,7 @@ static int push(struct queue *q, const int16_t *pcm, size_t stride, size_t n, st
     return 0;
 }
 
-static void drop(struct queue *q, size_t n)
+static void drop_samples(struct queue *q, size_t n)
 {
     q->head += n;
     q->count -= n;
@@ -152,7 +153,7 @@ bool sources_wants_channels(const struct sources *s, uint32_t track)
 /* ---- which channels are sources */
 
 /* voices: of a track's channels; fewer than two: it is mixed. */
-static void decide(struct track *t, uint32_t voices)
+static void set_track_voices(struct track *t, uint32_t voices)
 {
     channel_choice_free(t->choice);
     t->choice = NULL;
@@ -175,7 +176,7 @@ static int leave_out(struct track *t, uint32_t noises, struct err *err)
     return noise_gate_new(t->channels, noises, &t->gate, err);
 }
 
-static int choose(struct track *t, uint32_t voices, struct err *err)
+static int choose_track_voices(struct track *t, uint32_t voices, struct err *err)
 {
     struct crosstalk *x = &t->crosstalk;
     int rc = 0;
@@ -187,7 +188,7 @@ static int choose(struct track *t, uint32_t voices, struct err *err)
             x->loud[x->channels++] = channel_choice_loud(t->choice, c);
     if (!voices)
         rc = leave_out(t, channel_choice_noises(t->choice), err);
-    decide(t, voices);
+    set_track_voices(t, voices);
     return rc;
 }
 
@@ -198,7 +199,7 @@ static void channels_at(const struct track *t, size_t at, const int16_t *ret[HEA
 }
 
 /* Shows the choice what has come. at_end: decides in any case. */
-static int look(struct track *t, bool at_end, struct err *err)
+static int feed_channel_choice(struct track *t, bool at_end, struct err *err)
 {
     const int16_t *frame[HEARING_SOURCES_MAX];
     int rc = 0;
@@ -210,9 +211,9 @@ static int look(struct track *t, bool at_end, struct err *err)
         t->looked += CHANNEL_FRAME;
     }
     if (t->choice && (at_end || channel_choice_has_enough(t->choice)))
-        rc = choose(t, channel_choice_voices(t->choice), err);
+        rc = choose_track_voices(t, channel_choice_voices(t->choice), err);
     if (at_end && !t->begun)
-        decide(t, 0);
+        set_track_voices(t, 0);
     return rc;
 }
 
@@ -236,15 +237,15 @@ static int mix_through_gate(struct track *t, bool ended, struct err *err)
 
         channels_at(t, 0, frame);
         noise_gate_mix(t->gate, frame, n, out);
-        rc = push(&t->mix, out, 1, n, err);
+        rc = push_samples(&t->mix, out, 1, n, err);
         for (uint32_t c = 0; c < t->channels; c++)
-            drop(&t->apart[c], n);
+            drop_samples(&t->apart[c], n);
         t->looked -= t->looked < n ? t->looked : n;
     }
     return rc;
 }
 
-static uint32_t bits(uint32_t v)
+static uint32_t count_bits(uint32_t v)
 {
     uint32_t n = 0;
 
@@ -260,8 +261,8 @@ static void list_sources(struct sources *s)
         struct track *t = &s->tracks[i];
         uint32_t left = HEARING_SOURCES_MAX - s->count - (s->track_count - 1 - i);
 
-        if (bits(t->voices) > left)
-            decide(t, 0);
+        if (count_bits(t->voices) > left)
+            set_track_voices(t, 0);
         if (!t->voices)
             s->list[s->count++] = (struct sources_one){i, 0};
         for (uint32_t c = 0; c < t->channels; c++)
@@ -295,12 +296,12 @@ static int each_queue(struct track *t, int (*fn)(struct queue *, int64_t, struct
     return rc;
 }
 
-static int pad(struct queue *q, int64_t to, struct err *err)
+static int pad_queue(struct queue *q, int64_t to, struct err *err)
 {
-    return (int64_t)q->count < to ? push(q, NULL, 1, (size_t)to - q->count, err) : 0;
+    return (int64_t)q->count < to ? push_samples(q, NULL, 1, (size_t)to - q->count, err) : 0;
 }
 
-static void measure(struct sources *s, size_t *least, size_t *most)
+static void measure_queues(struct sources *s, size_t *least, size_t *most)
 {
     *least = SIZE_MAX;
     *most = 0;
@@ -327,7 +328,7 @@ int sources_begin(struct sources *s, uint32_t track, uint32_t channels, bool sce
     t->channels = s->how == HEARING_MIX || channels < 2 ? 0 : channels;
     if (t->channels && s->how == HEARING_AUTO)
         return channel_choice_new(channels, &t->choice, err);
-    decide(t, t->channels ? (UINT32_C(1) << channels) - 1 : 0);
+    set_track_voices(t, t->channels ? (UINT32_C(1) << channels) - 1 : 0);
     return 0;
 }
 
@@ -337,7 +338,7 @@ static int fill_up(struct sources *s, struct err *err)
     size_t least, most;
     int rc = 0;
 
-    measure(s, &least, &most);
+    measure_queues(s, &least, &most);
     if (!s->ended && most - least <= LAG_SAMPLES)
         return 0;
     for (uint32_t i = 0; rc == 0 && i < s->track_count; i++) {
@@ -345,12 +346,12 @@ static int fill_up(struct sources *s, struct err *err)
         const int64_t had = (int64_t)s->tracks[i].mix.count;
 
         s->tracks[i].owed += to > had ? to - had : 0;
-        rc = each_queue(&s->tracks[i], pad, to, err);
+        rc = each_queue(&s->tracks[i], pad_queue, to, err);
     }
     return rc;
 }
 
-static int16_t mixed(struct sources *s, size_t i)
+static int16_t mix_tracks_at(struct sources *s, size_t i)
 {
     int32_t sum = 0;
 
@@ -365,7 +366,7 @@ static int16_t mixed(struct sources *s, size_t i)
 static int drop_n(struct queue *q, int64_t n, struct err *err)
 {
     (void)err;
-    drop(q, (size_t)n);
+    drop_samples(q, (size_t)n);
     return 0;
 }
 
@@ -408,7 +409,7 @@ static size_t next_piece(const struct sources *s, size_t least)
     return least < CHANNEL_FRAME ? least : CHANNEL_FRAME;
 }
 
-static int give(struct sources *s, size_t least, size_t n, struct err *err)
+static int emit_samples(struct sources *s, size_t least, size_t n, struct err *err)
 {
     const uint32_t stride = sources_stride(s);
     int rc;
@@ -417,7 +418,7 @@ static int give(struct sources *s, size_t least, size_t n, struct err *err)
         take_out_crosstalk(&s->tracks[i], least, n);
 
     for (size_t i = 0; i < n; i++)
-        s->out[i * stride] = mixed(s, i);
+        s->out[i * stride] = mix_tracks_at(s, i);
     for (uint32_t k = 0; k < s->count; k++) {
         const struct queue *q = queue_of(s, s->list[k]);
 
@@ -439,14 +440,14 @@ static int gate_tracks(struct sources *s, struct err *err)
     return rc;
 }
 
-static int settle(struct sources *s, struct err *err)
+static int decide_all_tracks(struct sources *s, struct err *err)
 {
     size_t most = 0;
     bool open = false;
     int rc = 0;
 
     for (uint32_t i = 0; rc == 0 && i < s->track_count; i++) {
-        rc = look(&s->tracks[i], s->ended, err);
+        rc = feed_channel_choice(&s->tracks[i], s->ended, err);
         open |= !s->tracks[i].decided;
         most = s->tracks[i].mix.count > most ? s->tracks[i].mix.count : most;
     }
@@ -454,33 +455,33 @@ static int settle(struct sources *s, struct err *err)
     for (uint32_t i = 0; rc == 0 && open && i < s->track_count; i++)
         if (most >
             LAG_SAMPLES + (s->tracks[i].begun ? (size_t)CHANNEL_FRAMES_MAX * CHANNEL_FRAME : 0))
-            rc = look(&s->tracks[i], true, err);
+            rc = feed_channel_choice(&s->tracks[i], true, err);
     for (uint32_t i = 0; i < s->track_count; i++)
         if (rc != 0 || !s->tracks[i].decided)
             return rc;
     list_sources(s);
-    s->settled = true;
+    s->chosen = true;
     return gate_tracks(s, err);
 }
 
 static int go_on(struct sources *s, struct err *err)
 {
     size_t least = 0, most;
-    int rc = s->settled ? gate_tracks(s, err) : settle(s, err);
+    int rc = s->chosen ? gate_tracks(s, err) : decide_all_tracks(s, err);
 
-    if (rc == 0 && s->settled) {
+    if (rc == 0 && s->chosen) {
         rc = fill_up(s, err);
-        measure(s, &least, &most);
+        measure_queues(s, &least, &most);
     }
     for (size_t n; rc == 0 && (n = next_piece(s, least)) > 0; least -= n)
-        rc = give(s, least, n, err);
+        rc = emit_samples(s, least, n, err);
     return rc;
 }
 
 int sources_mix(struct sources *s, uint32_t track, const int16_t *pcm, size_t n, struct err *err)
 {
     struct track *t = &s->tracks[track];
-    int rc = t->gate ? 0 : push(&t->mix, pcm, 1, n, err);
+    int rc = t->gate ? 0 : push_samples(&t->mix, pcm, 1, n, err);
 
     return rc == 0 ? go_on(s, err) : rc;
 }
@@ -494,7 +495,7 @@ int sources_channels(struct sources *s, uint32_t track, const int16_t *pcm, size
 
     for (uint32_t c = 0; rc == 0 && c < stride; c++)
         if (!t->decided || t->voices >> c & 1 || t->gate)
-            rc = push(&t->apart[c], pcm + c, stride, n, err);
+            rc = push_samples(&t->apart[c], pcm + c, stride, n, err);
     return rc == 0 ? go_on(s, err) : rc;
 }
 

@@ -44,7 +44,7 @@ static int on_pcm(void *arg, const int16_t *pcm, size_t n, struct err *err)
 
     (void)err;
     while (n > 0) {
-        const size_t room = BANDS_FRAME - l->filled, take = n < room ? n : room;
+        const size_t capacity = BANDS_FRAME - l->filled, take = n < capacity ? n : capacity;
 
         memcpy(l->pcm + l->filled, pcm, take * sizeof(*pcm));
         l->filled += take;
@@ -63,7 +63,7 @@ static int on_pcm(void *arg, const int16_t *pcm, size_t n, struct err *err)
 }
 
 /* What cannot be decoded is not heard, and is told by whoever hears the track. */
-static int feed(struct scan *s, uint32_t ear, const AVPacket *packet, struct err *err)
+static int decode_scan_packet(struct scan *s, uint32_t ear, const AVPacket *packet, struct err *err)
 {
     int rc = 0;
 
@@ -77,7 +77,8 @@ static int feed(struct scan *s, uint32_t ear, const AVPacket *packet, struct err
 
 /* Until somebody speaks on the best one. Damage ends it as the end of the file does: alike each
  * time. */
-static int listen(struct scan *s, uint32_t best, struct stream_pulse pulse, struct err *err)
+static int scan_for_speech(struct scan *s, uint32_t best, struct stream_pulse pulse,
+                           struct err *err)
 {
     bool enough = false;
     uint32_t ear;
@@ -88,7 +89,7 @@ static int listen(struct scan *s, uint32_t best, struct stream_pulse pulse, stru
         if (pulse.fn)
             pulse.fn(pulse.arg);
         if (ear < s->media.ear_count)
-            rc = feed(s, ear, s->packet, err);
+            rc = decode_scan_packet(s, ear, s->packet, err);
         enough = rc == ERR_INPUT || s->ears[best].speech ||
                  (ear < s->media.ear_count && s->ears[ear].frames >= FRAMES_MOST);
         rc = rc == ERR_INPUT ? 0 : rc;
@@ -107,7 +108,7 @@ static int listen(struct scan *s, uint32_t best, struct stream_pulse pulse, stru
 }
 
 /* The place of the one to hear, where best is the container's. */
-static uint32_t choose(const struct scan *s, uint32_t best)
+static uint32_t choose_track(const struct scan *s, uint32_t best)
 {
     if (s->ears[best].speech)
         return best;
@@ -138,9 +139,9 @@ static int scan_tracks(struct scan *s, struct stream *in, uint32_t nth, struct s
         best++;
     if (best == s->media.ear_count || s->media.ear_count < 2)
         return 0;
-    rc = listen(s, best, pulse, err);
+    rc = scan_for_speech(s, best, pulse, err);
     if (rc == 0)
-        *ret = s->media.ears[choose(s, best)].nth;
+        *ret = s->media.ears[choose_track(s, best)].nth;
     return rc;
 }
 

@@ -27,7 +27,7 @@ bool track_clock_doubts(const struct track_clock *c, int64_t time)
     return off >= BACK || off <= -BACK;
 }
 
-static void jump(struct track_clock *c, int64_t next, int64_t off)
+static void record_clock_jump(struct track_clock *c, int64_t next, int64_t off)
 {
     if (c->jumps++ == 0) {
         c->jump_at = next;
@@ -61,7 +61,8 @@ static int64_t judge_small(struct track_clock *c, int64_t off, int64_t samples, 
 }
 
 /* off: how much later the frame is than expected. */
-static int64_t judge(struct track_clock *c, int64_t off, int64_t samples, int rate_hz, bool lost)
+static int64_t judge_clock_offset(struct track_clock *c, int64_t off, int64_t samples, int rate_hz,
+                                  bool lost)
 {
     const int64_t at_once = lost ? NEAR_LOST : c->begun ? FAR : NEAR;
 
@@ -86,10 +87,10 @@ int64_t track_clock_frame(struct track_clock *c, int64_t time, int64_t samples, 
         int64_t off = time + c->shift - next;
 
         if (off > c->longest_hole || off <= -BACK) {
-            jump(c, next, off);
+            record_clock_jump(c, next, off);
             off = 0;
         }
-        ret = judge(c, off, samples, rate_hz, lost);
+        ret = judge_clock_offset(c, off, samples, rate_hz, lost);
     }
     if (ret != 0) {
         c->base = next + ret;

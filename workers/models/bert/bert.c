@@ -29,8 +29,8 @@ static struct piece piece_of(struct bert *b, struct spans spans, int64_t from)
 }
 
 /* `sum`, normalised, to `y`; and to p->in what the products read of it. */
-static int norm(struct bert *b, struct tensor sum, const struct bert_norm *n, struct tensor y,
-                struct piece *p, struct err *err)
+static int apply_layer_norm(struct bert *b, struct tensor sum, const struct bert_norm *n,
+                            struct tensor y, struct piece *p, struct err *err)
 {
     int rc = b->be->ops->layer_norm(b->be, sum, n->gamma, n->beta, b->config.epsilon, y, err);
 
@@ -57,12 +57,12 @@ static int run_layer(struct bert *b, const struct bert_layer *l, struct piece *p
     if (rc == 0)
         rc = be->ops->linear(be, l->out, p->attended, EPILOGUE_ADD, p->x, err);
     if (rc == 0)
-        rc = norm(b, p->x, &l->attention_norm, p->h, p, err);
+        rc = apply_layer_norm(b, p->x, &l->attention_norm, p->h, p, err);
     if (rc == 0)
         rc = be->ops->linear(be, l->fc1, p->in, b->config.activation, p->ffn, err);
     if (rc == 0)
         rc = be->ops->linear(be, l->fc2, p->ffn, EPILOGUE_ADD, p->h, err);
-    return rc == 0 ? norm(b, p->h, &l->ffn_norm, p->x, p, err) : rc;
+    return rc == 0 ? apply_layer_norm(b, p->h, &l->ffn_norm, p->x, p, err) : rc;
 }
 
 /* RoBERTa counts the tokens that are no padding; a padding token within a text has the padding's
@@ -98,7 +98,7 @@ static int run_piece(struct bert *b, struct spans spans, uint32_t from, struct e
     int rc = b->be->ops->embed(b->be, b->words, b->positions, b->rows + from, p.h, err);
 
     if (rc == 0)
-        rc = norm(b, p.h, &b->norm, p.x, &p, err);
+        rc = apply_layer_norm(b, p.h, &b->norm, p.x, &p, err);
     for (uint32_t i = 0; rc == 0 && i < b->config.layers; i++)
         rc = run_layer(b, &b->layers[i], &p, err);
     return rc;

@@ -24,8 +24,8 @@ static float *values_new(uint64_t count, struct err *err)
     return p;
 }
 
-static int take(struct loader *l, const char *name, uint32_t rank, uint64_t rows, uint64_t cols,
-                float *out)
+static int read_weight_values(struct loader *l, const char *name, uint32_t rank, uint64_t rows,
+                              uint64_t cols, float *out)
 {
     char full[NAME_MAX_BYTES];
     uint64_t dim[2] = {rows, cols};
@@ -36,8 +36,8 @@ static int take(struct loader *l, const char *name, uint32_t rank, uint64_t rows
 }
 
 /* Values to device memory of their own. */
-static int keep(struct loader *l, enum dtype type, int64_t rows, int64_t cols, const float *values,
-                struct tensor *ret)
+static int store_on_device(struct loader *l, enum dtype type, int64_t rows, int64_t cols,
+                           const float *values, struct tensor *ret)
 {
     struct backend *be = l->b->be;
     void *p = NULL;
@@ -64,9 +64,9 @@ static int load_norm(struct loader *l, const char *name, struct bert_norm *ret)
         if (snprintf(full, sizeof(full), "%s%s", l->prefix, part) >= (int)sizeof(full) ||
             !weights_find(l->w, full, &found))
             snprintf(part, sizeof(part), "%s.%s", name, i ? "bias" : "weight");
-        rc = take(l, part, 1, d, 0, values);
+        rc = read_weight_values(l, part, 1, d, 0, values);
         if (rc == 0)
-            rc = keep(l, DTYPE_F32, 1, d, values, i ? &ret->beta : &ret->gamma);
+            rc = store_on_device(l, DTYPE_F32, 1, d, values, i ? &ret->beta : &ret->gamma);
     }
     free(values);
     return rc;
@@ -87,10 +87,10 @@ static int load_linear(struct loader *l, const char *layer, const char *const *n
         char name[NAME_MAX_BYTES];
 
         snprintf(name, sizeof(name), "%s%s.weight", layer, names[i]);
-        rc = take(l, name, 2, out, in, values + i * out * in);
+        rc = read_weight_values(l, name, 2, out, in, values + i * out * in);
         snprintf(name, sizeof(name), "%s%s.bias", layer, names[i]);
         if (rc == 0)
-            rc = take(l, name, 1, out, 0, bias + i * out);
+            rc = read_weight_values(l, name, 1, out, 0, bias + i * out);
     }
     if (rc == 0)
         rc = be->ops->linear_new(be, l->b->precision, LINEAR_WIDE, rows, (int64_t)(out * parts),
@@ -131,10 +131,12 @@ static int load_words(struct loader *l)
 {
     uint64_t vocab = l->b->config.vocab, d = l->b->config.hidden;
     float *values = values_new(vocab * d, l->err);
-    int rc = values ? take(l, "embeddings.word_embeddings.weight", 2, vocab, d, values) : ERR_NOMEM;
+    int rc = values
+                 ? read_weight_values(l, "embeddings.word_embeddings.weight", 2, vocab, d, values)
+                 : ERR_NOMEM;
 
     if (rc == 0)
-        rc = keep(l, l->b->type, (int64_t)vocab, (int64_t)d, values, &l->b->words);
+        rc = store_on_device(l, l->b->type, (int64_t)vocab, (int64_t)d, values, &l->b->words);
     free(values);
     return rc;
 }
@@ -144,14 +146,16 @@ static int load_positions(struct loader *l)
 {
     uint64_t n = l->b->config.positions, d = l->b->config.hidden, types = l->b->config.types;
     float *values = values_new((n + types) * d, l->err), *type = values ? values + n * d : NULL;
-    int rc = values ? take(l, "embeddings.position_embeddings.weight", 2, n, d, values) : ERR_NOMEM;
+    int rc = values
+                 ? read_weight_values(l, "embeddings.position_embeddings.weight", 2, n, d, values)
+                 : ERR_NOMEM;
 
     if (rc == 0 && types)
-        rc = take(l, "embeddings.token_type_embeddings.weight", 2, types, d, type);
+        rc = read_weight_values(l, "embeddings.token_type_embeddings.weight", 2, types, d, type);
     for (uint64_t i = 0; rc == 0 && types && i < n * d; i++)
         values[i] += type[i % d];
     if (rc == 0)
-        rc = keep(l, DTYPE_F32, (int64_t)n, (int64_t)d, values, &l->b->positions);
+        rc = store_on_device(l, DTYPE_F32, (int64_t)n, (int64_t)d, values, &l->b->positions);
     free(values);
     return rc;
 }
@@ -168,17 +172,17 @@ static int make_scratch(struct loader *l)
     if (rc == 0 && !b->staged)
         rc = err_set(l->err, ERR_NOMEM, "out of memory for a text encoder");
     if (rc == 0)
-        rc = keep(l, DTYPE_F32, n, d, NULL, &b->x);
+        rc = store_on_device(l, DTYPE_F32, n, d, NULL, &b->x);
     if (rc == 0)
-        rc = keep(l, DTYPE_F32, n, d, NULL, &b->h);
+        rc = store_on_device(l, DTYPE_F32, n, d, NULL, &b->h);
     if (rc == 0 && b->type != DTYPE_F32)
-        rc = keep(l, b->type, n, d, NULL, &b->in);
+        rc = store_on_device(l, b->type, n, d, NULL, &b->in);
     if (rc == 0)
-        rc = keep(l, b->type, n, 3 * d, NULL, &b->qkv);
+        rc = store_on_device(l, b->type, n, 3 * d, NULL, &b->qkv);
     if (rc == 0)
-        rc = keep(l, b->type, n, d, NULL, &b->attended);
+        rc = store_on_device(l, b->type, n, d, NULL, &b->attended);
     if (rc == 0)
-        rc = keep(l, b->type, n, b->config.ffn, NULL, &b->ffn);
+        rc = store_on_device(l, b->type, n, b->config.ffn, NULL, &b->ffn);
     return rc;
 }
 

@@ -143,8 +143,8 @@ uint64_t embedder_predict_bytes(const struct embedder *e, uint32_t tokens)
 /* ---- tokens */
 
 /* sentence-transformers reads a text, its prefix before it, without the blanks at its ends. */
-static int prepare(const struct embedder *e, const char *prefix, const char *text, char **ret,
-                   struct err *err)
+static int prepare_text(const struct embedder *e, const char *prefix, const char *text, char **ret,
+                        struct err *err)
 {
     struct codepoints raw = {0}, lower = {0};
     struct codepoints *use = &raw;
@@ -175,12 +175,12 @@ struct sequence {
     uint32_t text; /* which of the call's */
 };
 
-static int encode(const struct embedder *e, const char *prefix, const char *text, uint32_t max,
-                  struct sequence *ret, struct err *err)
+static int encode_passage(const struct embedder *e, const char *prefix, const char *text,
+                          uint32_t max, struct sequence *ret, struct err *err)
 {
     char *prepared = NULL;
     size_t n = 0;
-    int rc = prepare(e, prefix, text, &prepared, err);
+    int rc = prepare_text(e, prefix, text, &prepared, err);
 
     if (rc == 0)
         rc = tokenizer_encode(e->tokenizer, prepared, strlen(prepared), max, &ret->ids, &n, err);
@@ -192,7 +192,7 @@ static int encode(const struct embedder *e, const char *prefix, const char *text
 int embedder_count(const struct embedder *e, const char *text, uint32_t *ret, struct err *err)
 {
     struct sequence s = {0};
-    int rc = encode(e, "", text, TOKENIZER_NO_BOUND, &s, err);
+    int rc = encode_passage(e, "", text, TOKENIZER_NO_BOUND, &s, err);
 
     free(s.ids);
     if (rc == 0)
@@ -211,7 +211,7 @@ static int by_length(const void *a, const void *b)
 
 /* What is no number is told apart before anything is divided; and what is nothing at all, which
  * would be as near to any text as to any other. */
-static int normalise(const float *v, uint32_t n, float *out, struct err *err)
+static int normalise_vector(const float *v, uint32_t n, float *out, struct err *err)
 {
     double sum = 0.0, scale;
 
@@ -253,7 +253,8 @@ static int run_batch(struct embedder *e, const struct sequence *s, struct spans 
     if (rc == 0)
         rc = e->be->ops->get(e->be, e->vectors, pooled, err);
     for (uint32_t i = 0; rc == 0 && i < spans.count; i++)
-        rc = normalise(e->vectors + (size_t)i * size, size, ret + (size_t)s[i].text * size, err);
+        rc = normalise_vector(e->vectors + (size_t)i * size, size, ret + (size_t)s[i].text * size,
+                              err);
     return rc;
 }
 
@@ -266,7 +267,7 @@ int embedder_run(struct embedder *e, const char *const *texts, uint32_t n, enum 
 
     for (uint32_t i = 0; rc == 0 && i < n; i++) {
         s[i].text = i;
-        rc = encode(e, e->dir.prefix[as], texts[i], e->dir.max_tokens, &s[i], err);
+        rc = encode_passage(e, e->dir.prefix[as], texts[i], e->dir.max_tokens, &s[i], err);
     }
     if (rc == 0)
         qsort(s, n, sizeof(*s), by_length);

@@ -206,7 +206,7 @@ static int set_prefix(struct embedder_dir *d, enum embed_as as, const char *pref
     return d->prefix[as] ? 0 : err_set(err, ERR_NOMEM, "out of memory for a text encoder");
 }
 
-static const char *prompt(const json_t *prompts, const char *name)
+static const char *find_prompt(const json_t *prompts, const char *name)
 {
     return name ? json_string_value(json_object_get(prompts, name)) : NULL;
 }
@@ -221,10 +221,10 @@ static int read_prefixes(const char *dir, const json_t *config, struct embedder_
     int rc = read_optional(dir, "config_sentence_transformers.json", false, &j, err);
 
     prompts = json_object_get(j, "prompts");
-    other = prompt(prompts, json_string_value(json_object_get(j, "default_prompt_name")));
-    query = prompt(prompts, "query");
-    passage = prompt(prompts, "passage");
-    passage = passage ? passage : prompt(prompts, "document");
+    other = find_prompt(prompts, json_string_value(json_object_get(j, "default_prompt_name")));
+    query = find_prompt(prompts, "query");
+    passage = find_prompt(prompts, "passage");
+    passage = passage ? passage : find_prompt(prompts, "document");
     if (!query && !passage && !other && is_e5(dir, name ? name : "")) {
         query = "query: ";
         passage = "passage: ";

@@ -47,8 +47,8 @@ static int load_audio(struct clap *c, const struct weights *w, enum precision pr
                    : rc;
 }
 
-static int load(struct clap *c, const char *dir, enum precision precision, unsigned towers,
-                struct err *err)
+static int load_towers(struct clap *c, const char *dir, enum precision precision, unsigned towers,
+                       struct err *err)
 {
     struct weights *w = NULL;
     int rc = backend_precision(c->be, precision, &precision, err);
@@ -83,7 +83,7 @@ int clap_load(const char *dir, struct backend *be, enum precision precision, uns
     c->be = be;
     c->windows = windows ? windows : wide ? MANY_WINDOWS : FEW_WINDOWS;
     c->group = wide ? c->windows : 1;
-    rc = load(c, dir, precision, towers, err);
+    rc = load_towers(c, dir, precision, towers, err);
     if (rc != 0) {
         if (rc == ERR_MODEL)
             err_prefix(err, "%.200s", dir);
@@ -110,7 +110,7 @@ uint32_t clap_size(const struct clap *c) { return c->config.size; }
 uint32_t clap_windows(const struct clap *c) { return c->windows; }
 
 /* To length 1. */
-static int normalise(float *v, uint32_t size, struct err *err)
+static int normalise_vector(float *v, uint32_t size, struct err *err)
 {
     double sum = 0.0, length;
 
@@ -129,7 +129,7 @@ struct hearing {
     const struct clap_audio *audio;
 };
 
-static void hear(void *arg, uint32_t i)
+static void upsample_window(void *arg, uint32_t i)
 {
     const struct hearing *h = arg;
     float *to = h->clap->audio48 + (size_t)i * CLAP_MEL_SAMPLES;
@@ -148,13 +148,13 @@ static int run_group(struct clap *c, const struct clap_audio *audio, uint32_t n,
         struct hearing h = {c, audio + at};
 
         count = n - at < heard_at_once(c) ? n - at : heard_at_once(c);
-        threads_run(c->be->info.host_threads, count, hear, &h);
+        threads_run(c->be->info.host_threads, count, upsample_window, &h);
         rc = clap_audio_put(c->audio, at, c->audio48, count, err);
     }
     if (rc == 0)
         rc = clap_audio_run(c->audio, n, ret, err);
     for (uint32_t i = 0; rc == 0 && i < n; i++)
-        rc = normalise(ret + (size_t)i * c->config.size, c->config.size, err);
+        rc = normalise_vector(ret + (size_t)i * c->config.size, c->config.size, err);
     return rc;
 }
 
@@ -184,7 +184,7 @@ int clap_run_text(struct clap *c, const char *const *texts, uint32_t n, float *r
         return err_set(err, ERR_DEVICE, "CLAP was loaded without its text tower");
     rc = clap_text_run(c->text, texts, n, ret, err);
     for (uint32_t i = 0; rc == 0 && i < n; i++)
-        rc = normalise(ret + (size_t)i * c->config.size, c->config.size, err);
+        rc = normalise_vector(ret + (size_t)i * c->config.size, c->config.size, err);
     return rc;
 }
 

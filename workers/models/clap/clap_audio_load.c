@@ -23,7 +23,7 @@ static int no_memory(struct err *err)
     return err_set(err, ERR_NOMEM, "no memory for the audio tower of CLAP");
 }
 
-static float *floats(uint64_t count, struct err *err)
+static float *allocate_floats(uint64_t count, struct err *err)
 {
     float *p = malloc((size_t)count * sizeof(*p));
 
@@ -50,7 +50,7 @@ static int to_device(struct loader *l, const float *values, int64_t rows, int64_
 static int load_vector(struct loader *l, const char *name, const char *tail, uint64_t count,
                        struct tensor *ret, struct err *err)
 {
-    float *values = floats(count, err);
+    float *values = allocate_floats(count, err);
     char full[NAME_BYTES];
     int rc;
 
@@ -91,7 +91,7 @@ static int load_linear(struct loader *l, const char (*names)[NAME_BYTES], uint32
                        int64_t rows, uint64_t out, uint64_t in, bool bias, struct linear **ret,
                        struct err *err)
 {
-    float *w = floats(count * out * in, err), *b = floats(count * out, err);
+    float *w = allocate_floats(count * out * in, err), *b = allocate_floats(count * out, err);
     int rc = w && b ? 0 : ERR_NOMEM;
 
     for (uint32_t i = 0; rc == 0 && i < count; i++)
@@ -113,8 +113,8 @@ static int load_bias(struct loader *l, const struct clap_stage *s, struct clap_l
     uint32_t window = l->t->config.window, n = window * window, heads = s->heads;
     uint32_t kinds = layer->order.shift ? CLAP_MAP_KINDS : 1;
     uint64_t dim[2] = {(uint64_t)(2 * window - 1) * (2 * window - 1), heads};
-    float *table = floats(dim[0] * dim[1], err);
-    float *all = floats((uint64_t)kinds * heads * n * n, err);
+    float *table = allocate_floats(dim[0] * dim[1], err);
+    float *all = allocate_floats((uint64_t)kinds * heads * n * n, err);
     int rc = table && all ? weights_values(l->w, name, 2, dim, table, err) : ERR_NOMEM;
 
     if (rc == 0) {
@@ -258,7 +258,7 @@ static int load_batch_norm(struct loader *l, struct err *err)
 {
     static const char *const tails[] = {"weight", "bias", "running_mean", "running_var"};
     uint64_t bins = l->t->config.mel_bins;
-    float *v = floats(4 * bins, err);
+    float *v = allocate_floats(4 * bins, err);
     char name[NAME_BYTES];
     int rc = v ? 0 : ERR_NOMEM;
 
@@ -290,7 +290,7 @@ static int load_patches(struct loader *l, struct err *err)
                                      .stride_h = c->patch,
                                      .stride_w = c->patch};
     uint64_t count = dim[0] * dim[2] * dim[3];
-    float *w = floats(count + c->width, err);
+    float *w = allocate_floats(count + c->width, err);
     int rc =
         w ? weights_values(l->w, ENCODER "patch_embed.proj.weight", 4, dim, w, err) : ERR_NOMEM;
 
@@ -309,7 +309,7 @@ static int load_projection(struct loader *l, const char *name, uint64_t in, stru
                            struct err *err)
 {
     uint64_t out = l->t->config.size;
-    float *w = floats(out * in + out, err);
+    float *w = allocate_floats(out * in + out, err);
     int rc = w ? read_linear(l, name, out, in, w, w + out * in, err) : ERR_NOMEM;
 
     if (rc == 0)
@@ -353,9 +353,9 @@ static int load_bank(struct clap_audio_tower *t, struct err *err)
 /* ---- the whole */
 
 /* Once on silence, so that what the device takes for that is taken now. */
-static int warm(struct clap_audio_tower *t, struct err *err)
+static int warm_up_audio_tower(struct clap_audio_tower *t, struct err *err)
 {
-    float *out = floats((uint64_t)t->group * t->config.size, err);
+    float *out = allocate_floats((uint64_t)t->group * t->config.size, err);
     int rc = out ? clap_audio_run(t, t->group, out, err) : no_memory(err);
 
     free(out);
@@ -392,7 +392,7 @@ int clap_audio_load(const struct clap_config *c, const struct weights *w, struct
         rc = load_weights(&l, err);
     if (rc == 0) {
         t->be->rehearsing = true;
-        rc = warm(t, err);
+        rc = warm_up_audio_tower(t, err);
         t->be->rehearsing = false;
     }
     if (rc != 0) {

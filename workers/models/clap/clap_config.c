@@ -12,8 +12,8 @@
 #include "workers/text/json_file.h"
 
 /* A number within [low, high]; where the file says nothing, what transformers then takes. */
-static int number(const json_t *j, const char *key, double usual, double low, double high,
-                  double *ret, struct err *err)
+static int read_number_in_range(const json_t *j, const char *key, double usual, double low,
+                                double high, double *ret, struct err *err)
 {
     const json_t *value = json_object_get(j, key);
     double v = value ? json_number_value(value) : usual;
@@ -26,11 +26,11 @@ static int number(const json_t *j, const char *key, double usual, double low, do
     return 0;
 }
 
-static int whole(const json_t *j, const char *key, uint32_t usual, uint32_t low, uint32_t high,
-                 uint32_t *ret, struct err *err)
+static int read_integer_in_range(const json_t *j, const char *key, uint32_t usual, uint32_t low,
+                                 uint32_t high, uint32_t *ret, struct err *err)
 {
     double v = 0.0;
-    int rc = number(j, key, usual, low, high, &v, err);
+    int rc = read_number_in_range(j, key, usual, low, high, &v, err);
 
     if (rc != 0)
         return rc;
@@ -57,21 +57,22 @@ static int must_be(const json_t *j, const char *key, const char *want, struct er
 static int read_features(const json_t *j, struct clap_config *c, struct err *err)
 {
     uint32_t rate = 0, seconds = 0;
-    int rc = whole(j, "feature_size", 64, 1, CLAP_MEL_MAX_BINS, &c->mel_bins, err);
+    int rc = read_integer_in_range(j, "feature_size", 64, 1, CLAP_MEL_MAX_BINS, &c->mel_bins, err);
 
     if (rc == 0)
-        rc = whole(j, "sampling_rate", CLAP_RATE, CLAP_RATE, CLAP_RATE, &rate, err);
+        rc = read_integer_in_range(j, "sampling_rate", CLAP_RATE, CLAP_RATE, CLAP_RATE, &rate, err);
     if (rc == 0)
-        rc = whole(j, "max_length_s", 10, 10, 10, &seconds, err);
+        rc = read_integer_in_range(j, "max_length_s", 10, 10, 10, &seconds, err);
     if (rc == 0)
-        rc = whole(j, "hop_length", 480, 120, 4800, &c->hop, err);
+        rc = read_integer_in_range(j, "hop_length", 480, 120, 4800, &c->hop, err);
     if (rc == 0)
-        rc = whole(j, "fft_window_size", 1024, 64, CLAP_MEL_MAX_FFT, &c->fft, err);
+        rc = read_integer_in_range(j, "fft_window_size", 1024, 64, CLAP_MEL_MAX_FFT, &c->fft, err);
     if (rc == 0)
-        rc = number(j, "frequency_min", 0.0, 0.0, CLAP_RATE / 2.0 - 1.0, &c->low_hz, err);
+        rc = read_number_in_range(j, "frequency_min", 0.0, 0.0, CLAP_RATE / 2.0 - 1.0, &c->low_hz,
+                                  err);
     if (rc == 0)
-        rc =
-            number(j, "frequency_max", 14000.0, c->low_hz + 1.0, CLAP_RATE / 2.0, &c->high_hz, err);
+        rc = read_number_in_range(j, "frequency_max", 14000.0, c->low_hz + 1.0, CLAP_RATE / 2.0,
+                                  &c->high_hz, err);
     if (rc == 0)
         rc = must_be(j, "padding", "repeatpad", err);
     if (rc == 0 && !json_object_get(j, "truncation"))
@@ -208,21 +209,21 @@ static int read_audio(const json_t *j, struct clap_config *c, struct err *err)
                        "qkv_bias, enable_patch_layer_norm and flatten_patch_embeds must be true");
     rc = must_be(j, "hidden_act", "gelu", err);
     if (rc == 0)
-        rc = whole(j, "num_mel_bins", 64, c->mel_bins, c->mel_bins, &bins, err);
+        rc = read_integer_in_range(j, "num_mel_bins", 64, c->mel_bins, c->mel_bins, &bins, err);
     if (rc == 0)
-        rc = whole(j, "patch_embed_input_channels", 1, 1, 1, &channels, err);
+        rc = read_integer_in_range(j, "patch_embed_input_channels", 1, 1, 1, &channels, err);
     if (rc == 0)
-        rc = whole(j, "spec_size", 256, 8, 1024, &c->image, err);
+        rc = read_integer_in_range(j, "spec_size", 256, 8, 1024, &c->image, err);
     if (rc == 0)
-        rc = whole(j, "patch_size", 4, 1, 64, &c->patch, err);
+        rc = read_integer_in_range(j, "patch_size", 4, 1, 64, &c->patch, err);
     if (rc == 0)
-        rc = whole(j, "window_size", 8, 2, 32, &c->window, err);
+        rc = read_integer_in_range(j, "window_size", 8, 2, 32, &c->window, err);
     if (rc == 0)
-        rc = whole(j, "patch_embeds_hidden_size", 96, 8, 1024, &c->width, err);
+        rc = read_integer_in_range(j, "patch_embeds_hidden_size", 96, 8, 1024, &c->width, err);
     if (rc == 0)
-        rc = number(j, "mlp_ratio", 4.0, 0.5, 8.0, &c->mlp_ratio, err);
+        rc = read_number_in_range(j, "mlp_ratio", 4.0, 0.5, 8.0, &c->mlp_ratio, err);
     if (rc == 0)
-        rc = number(j, "layer_norm_eps", 1e-5, 1e-12, 1e-2, &epsilon, err);
+        rc = read_number_in_range(j, "layer_norm_eps", 1e-5, 1e-12, 1e-2, &epsilon, err);
     if (rc == 0)
         rc = read_stride(j, c->patch, err);
     if (rc == 0)
@@ -231,7 +232,7 @@ static int read_audio(const json_t *j, struct clap_config *c, struct err *err)
     if (rc == 0) {
         uint32_t last = clap_width(c, c->stages - 1);
 
-        rc = whole(j, "hidden_size", 768, last, last, &hidden, err);
+        rc = read_integer_in_range(j, "hidden_size", 768, last, last, &hidden, err);
     }
     return rc == 0 ? check_image(c, err) : rc;
 }
@@ -247,7 +248,7 @@ static int read_config(const json_t *j, struct clap_config *c, struct err *err)
                        type ? type : "(none)");
     if (!json_is_object(audio))
         return err_set(err, ERR_MODEL, "there is no audio_config");
-    rc = whole(j, "projection_dim", 512, 1, CLAP_MAX_SIZE, &c->size, err);
+    rc = read_integer_in_range(j, "projection_dim", 512, 1, CLAP_MAX_SIZE, &c->size, err);
     if (rc == 0 && c->size % 2)
         return err_set(err, ERR_MODEL, "projection_dim is %u, an odd number", c->size);
     if (rc == 0)

@@ -62,7 +62,8 @@ void clap_map_kinds(struct clap_order o, uint32_t images, uint32_t *ret)
 }
 
 /* Whether patches i and j of a window were on both sides of the grid's edge. */
-static bool apart(uint32_t window, uint32_t shift, uint32_t kind, uint32_t i, uint32_t j)
+static bool crosses_grid_edge(uint32_t window, uint32_t shift, uint32_t kind, uint32_t i,
+                              uint32_t j)
 {
     uint32_t edge = window - shift; /* from there on they have come around */
     bool down = (i / window < edge) != (j / window < edge);
@@ -83,7 +84,7 @@ void clap_map_bias(uint32_t window, uint32_t shift, uint32_t heads, const float 
                     uint32_t aside = i % window + window - 1 - j % window;
                     float bias = table[(size_t)(down * (2 * window - 1) + aside) * heads + h];
 
-                    *ret++ = apart(window, shift, kind, i, j) ? bias + APART : bias;
+                    *ret++ = crosses_grid_edge(window, shift, kind, i, j) ? bias + APART : bias;
                 }
             }
         }

@@ -18,7 +18,7 @@ struct clap_mel {
 };
 
 /* Keys' cubic convolution with a = -0.75, at distance d. */
-static double cubic(double d)
+static double compute_cubic_weight(double d)
 {
     const double a = -0.75;
 
@@ -38,7 +38,7 @@ static void make_stretch(struct clap_mel *m, uint32_t count)
         for (int k = 0; k < 4; k++) {
             int64_t frame = first + k;
 
-            m->stretch[i].share[k] = (float)cubic(at - (double)frame);
+            m->stretch[i].share[k] = (float)compute_cubic_weight(at - (double)frame);
             m->stretch[i].frame[k] = (uint32_t)(frame < 0 ? 0 : frame > last ? last : frame);
         }
     }

@@ -122,8 +122,8 @@ static int take_memory(struct clap_text_tower *t, struct err *err)
     return rc == 0 && !t->ids ? no_memory(err) : rc;
 }
 
-static int load(struct clap_text_tower *t, const char *dir, const struct weights *w,
-                enum precision precision, struct err *err)
+static int load_text_tower(struct clap_text_tower *t, const char *dir, const struct weights *w,
+                           enum precision precision, struct err *err)
 {
     bool wide = t->be->info.wide_batches && !t->be->info.deterministic;
     struct bert_config c = {0};
@@ -150,7 +150,7 @@ static int load(struct clap_text_tower *t, const char *dir, const struct weights
 }
 
 /* A text without a word, so that what the device takes is taken now. */
-static int warm(struct clap_text_tower *t, struct err *err)
+static int warm_up_text_tower(struct clap_text_tower *t, struct err *err)
 {
     float *out = malloc(t->size * sizeof(*out));
     int rc = out ? clap_text_run(t, (const char *[]){""}, 1, out, err) : no_memory(err);
@@ -169,10 +169,10 @@ int clap_text_load(const char *dir, uint32_t size, const struct weights *w, stru
         return no_memory(err);
     t->be = be;
     t->size = size;
-    rc = load(t, dir, w, precision, err);
+    rc = load_text_tower(t, dir, w, precision, err);
     if (rc == 0) {
         t->be->rehearsing = true;
-        rc = warm(t, err);
+        rc = warm_up_text_tower(t, err);
         t->be->rehearsing = false;
     }
     if (rc != 0) {
@@ -205,14 +205,14 @@ void clap_text_free(struct clap_text_tower *t)
 /* The ids of a text behind those that are there; *fits false: there is no room for them. */
 static int add_text(struct clap_text_tower *t, const char *text, bool *fits, struct err *err)
 {
-    uint32_t room = bert_tokens(t->bert) - t->at[t->count];
+    uint32_t capacity = bert_tokens(t->bert) - t->at[t->count];
     int32_t *ids = NULL;
     size_t n = 0;
     int rc = tokenizer_encode(t->tokenizer, text, strlen(text), t->max_tokens, &ids, &n, err);
 
     if (rc == 0 && n == 0)
         rc = err_set(err, ERR_MODEL, "tokenizer.json gives no token to begin a text with");
-    *fits = rc == 0 && t->count < MOST_TEXTS && n <= room;
+    *fits = rc == 0 && t->count < MOST_TEXTS && n <= capacity;
     if (*fits) {
         memcpy(t->ids + t->at[t->count], ids, n * sizeof(*ids));
         t->at[t->count + 1] = t->at[t->count] + (uint32_t)n;

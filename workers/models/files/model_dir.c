@@ -24,7 +24,7 @@
 
 /* ---- places */
 
-static const char *env(const char *name)
+static const char *read_nonempty_env(const char *name)
 {
     const char *value = getenv(name);
 
@@ -48,11 +48,11 @@ static void add_place(struct places *p, const char *base, const char *tail)
 static void find_user_places(struct places *p)
 {
     p->n = 0;
-    add_place(p, env("NIGHTSHIFT_MODELS"), "");
-    if (env("XDG_DATA_HOME"))
-        add_place(p, env("XDG_DATA_HOME"), "/nightshift/models");
+    add_place(p, read_nonempty_env("NIGHTSHIFT_MODELS"), "");
+    if (read_nonempty_env("XDG_DATA_HOME"))
+        add_place(p, read_nonempty_env("XDG_DATA_HOME"), "/nightshift/models");
     else
-        add_place(p, env("HOME"), "/.local/share/nightshift/models");
+        add_place(p, read_nonempty_env("HOME"), "/.local/share/nightshift/models");
 }
 
 static void find_places(struct places *p)
@@ -85,8 +85,9 @@ static bool hub_place(char out[PATH_MAX])
                  {"HOME", "/.cache/huggingface/hub"}};
 
     for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
-        if (env(rules[i].name))
-            return snprintf(out, PATH_MAX, "%s%s", env(rules[i].name), rules[i].tail) < PATH_MAX;
+        if (read_nonempty_env(rules[i].name))
+            return snprintf(out, PATH_MAX, "%s%s", read_nonempty_env(rules[i].name),
+                            rules[i].tail) < PATH_MAX;
     return false;
 }
 
@@ -285,7 +286,7 @@ static bool hub_snapshot(const char *repo, char out[PATH_MAX])
     return found;
 }
 
-static int absolute(const char *dir, char **ret, struct err *err)
+static int resolve_model_dir(const char *dir, char **ret, struct err *err)
 {
     char *path = realpath(dir, NULL);
 
@@ -356,7 +357,8 @@ static bool look_placed(const char *name, char out[PATH_MAX], struct buf *tried,
 }
 
 /* And before that as a path. */
-static bool look(const char *name, char out[PATH_MAX], struct buf *tried, struct err *why)
+static bool find_model_path(const char *name, char out[PATH_MAX], struct buf *tried,
+                            struct err *why)
 {
     if (snprintf(out, PATH_MAX, "%s", name) < PATH_MAX && is_model(out))
         return true;
@@ -387,7 +389,7 @@ int model_dir_find_placed(const char *name, char **ret, struct err *err)
     bool found = look_placed(name, dir, &tried, &why);
 
     buf_free(&tried);
-    return found ? absolute(dir, ret, err)
+    return found ? resolve_model_dir(dir, ret, err)
                  : err_set(err, ERR_MODEL, "no model '%.200s' is here", name);
 }
 
@@ -396,10 +398,10 @@ int model_dir_find_below(const char *folder, const char *name, char **ret, struc
     char hub[PATH_MAX], repo[PATH_MAX], dir[PATH_MAX];
 
     if (snprintf(dir, sizeof(dir), "%s/%s", folder, name) < PATH_MAX && is_model(dir))
-        return absolute(dir, ret, err);
+        return resolve_model_dir(dir, ret, err);
     if (look_hub(folder, name, repo, dir) ||
         (snprintf(hub, sizeof(hub), "%s/hub", folder) < PATH_MAX && look_hub(hub, name, repo, dir)))
-        return absolute(dir, ret, err);
+        return resolve_model_dir(dir, ret, err);
     return err_set(err, ERR_MODEL, "%.300s has no %.100s", folder, name);
 }
 
@@ -446,8 +448,8 @@ int model_dir_find(const char *name, char **ret, struct err *err)
 
     if (!name[0])
         return err_set(err, ERR_MODEL, "no model was named; try --model=NAME");
-    if (look(name, dir, &tried, &why))
-        rc = absolute(dir, ret, err);
+    if (find_model_path(name, dir, &tried, &why))
+        rc = resolve_model_dir(dir, ret, err);
     else if (why.code != 0)
         rc = err_set(err, ERR_MODEL, "%s", why.msg);
     else if (model_name_find(name))
@@ -503,7 +505,7 @@ int model_dir_find_file(const char *name, const char *file, bool here, char **re
     if (!name[0])
         rc = err_set(err, ERR_MODEL, "no model was named");
     else if ((here && look_path(name, file, path, &tried)) || look_file(name, file, path, &tried))
-        rc = absolute(path, ret, err);
+        rc = resolve_model_dir(path, ret, err);
     else
         rc = err_set(err, ERR_MODEL, "no model '%s': no %s in %s", name, file,
                      buf_cstr(&tried) ? buf_cstr(&tried) : "any place");
@@ -519,7 +521,7 @@ struct lister {
     struct buf seen; /* names told already, each with its NUL */
 };
 
-static void tell(struct lister *l, const char *name, const char *dir)
+static void list_model_once(struct lister *l, const char *name, const char *dir)
 {
     for (size_t i = 0; i < l->seen.len; i += strlen((char *)l->seen.data + i) + 1)
         if (strcmp((char *)l->seen.data + i, name) == 0)
@@ -537,7 +539,7 @@ static void list_place(struct lister *l, const char *place)
     for (int i = 0; i < n; i++)
         if (snprintf(dir, sizeof(dir), "%s/%s", place, names[i]->d_name) < (int)sizeof(dir) &&
             is_model(dir))
-            tell(l, names[i]->d_name, dir);
+            list_model_once(l, names[i]->d_name, dir);
     if (n >= 0)
         free_names(names, n);
 }
@@ -561,7 +563,7 @@ static void list_hub(struct lister *l, const char *hub)
             snprintf(id, sizeof(id), "%s", at);
         if (snprintf(repo, sizeof(repo), "%s/%s", hub, names[i]->d_name) < (int)sizeof(repo) &&
             hub_snapshot(repo, dir))
-            tell(l, id, dir);
+            list_model_once(l, id, dir);
     }
     if (n >= 0)
         free_names(names, n);

@@ -142,7 +142,7 @@ static int hash_all(struct hasher *h, const struct model_file *files, size_t n, 
 }
 
 /* A file that is not there, or not for us, makes the model one that cannot be used. */
-static int unusable(int rc, struct err *err)
+static int mark_model_unusable(int rc, struct err *err)
 {
     return rc == ERR_DENIED || rc == ERR_MISSING ? (err->code = ERR_MODEL) : rc;
 }
@@ -162,7 +162,7 @@ int model_dir_hash_files(const char *dir, const struct model_file *files, size_t
         hash_hex(hash, ret);
     }
     hash_free(h.hash);
-    return unusable(rc, err);
+    return mark_model_unusable(rc, err);
 }
 
 int model_dir_hash_file(const char *file, char ret[MODEL_HASH_LEN], struct err *err)
@@ -184,7 +184,7 @@ int model_dir_hash_file(const char *file, char ret[MODEL_HASH_LEN], struct err *
     if (fd >= 0)
         close(fd);
     hash_free(h);
-    return unusable(rc, err);
+    return mark_model_unusable(rc, err);
 }
 
 /* The adapter's two files and the hash of what it adapts. */
@@ -211,7 +211,7 @@ static int hash_adapter(const char *dir, char ret[MODEL_HASH_LEN], struct err *e
     }
     adapter_free(&a);
     hash_free(h.hash);
-    return unusable(rc, err);
+    return mark_model_unusable(rc, err);
 }
 
 int model_dir_hash(const char *dir, char ret[MODEL_HASH_LEN], struct err *err)

@@ -82,7 +82,7 @@ static void read_run(enum weight_type type, const uint8_t *p, uint64_t stride, u
 }
 
 /* Row after row of the last dimension; `at` counts through the others. */
-static void gather(const struct weight *w, float *out)
+static void gather_weight_values(const struct weight *w, float *out)
 {
     uint64_t at[WEIGHT_MAX_RANK] = {0}, run = w->dim[w->rank - 1];
 
@@ -147,7 +147,7 @@ static int read_plain(const struct weight *w, float *out, struct err *err)
     if (is_contiguous(w))
         read_run(w->type, w->data, 1, w->count, out);
     else
-        gather(w, out);
+        gather_weight_values(w, out);
     return 0;
 }
 

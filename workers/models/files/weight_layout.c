@@ -163,7 +163,7 @@ int weight_layout_parse(const char *json, size_t len, enum weight_format format,
 
 /* ---- a folder */
 
-static bool exists(const char *dir, const char *name)
+static bool has_file_in_dir(const char *dir, const char *name)
 {
     char path[PATH_MAX];
     struct stat st;
@@ -172,8 +172,8 @@ static bool exists(const char *dir, const char *name)
            stat(path, &st) == 0;
 }
 
-static int single(enum weight_format format, const char *name, struct weight_layout *ret,
-                  struct err *err)
+static int make_single_file_layout(enum weight_format format, const char *name,
+                                   struct weight_layout *ret, struct err *err)
 {
     struct weight_layout l = {.format = format};
     int rc;
@@ -189,10 +189,10 @@ static int single(enum weight_format format, const char *name, struct weight_lay
     return rc;
 }
 
-static int slurp(const char *dir, const char *name, struct buf *out, struct err *err)
+static int read_index_file(const char *dir, const char *name, struct buf *out, struct err *err)
 {
     char path[PATH_MAX];
-    uint8_t *room;
+    uint8_t *scratch;
     ssize_t n = 0;
     int fd, bad = 0;
 
@@ -202,8 +202,8 @@ static int slurp(const char *dir, const char *name, struct buf *out, struct err 
     if (fd < 0)
         return err_sys(err, errno, "%.300s", path);
     out->max = WEIGHT_INDEX_MAX_BYTES + 65536u; /* one reading past the bound, to notice it */
-    while ((room = buf_reserve(out, 65536))) {
-        n = read(fd, room, 65536);
+    while ((scratch = buf_reserve(out, 65536))) {
+        n = read(fd, scratch, 65536);
         bad = errno;
         if (n < 0 && bad == EINTR)
             continue;
@@ -214,17 +214,17 @@ static int slurp(const char *dir, const char *name, struct buf *out, struct err 
     close(fd);
     if (n < 0)
         return err_sys(err, bad, "%.300s", path);
-    if (!room && out->len <= WEIGHT_INDEX_MAX_BYTES)
+    if (!scratch && out->len <= WEIGHT_INDEX_MAX_BYTES)
         return err_set(err, ERR_NOMEM, "out of memory for an index of weights");
     return 0;
 }
 
-static int sharded(const char *dir, enum weight_format format, const char *index,
-                   struct weight_layout *ret, struct err *err)
+static int read_sharded_layout(const char *dir, enum weight_format format, const char *index,
+                               struct weight_layout *ret, struct err *err)
 {
     struct weight_layout l = {0};
     struct buf text = BUF_INIT;
-    int rc = slurp(dir, index, &text, err);
+    int rc = read_index_file(dir, index, &text, err);
 
     if (rc == 0)
         rc = weight_layout_parse((const char *)text.data, text.len, format, &l, err);
@@ -232,7 +232,7 @@ static int sharded(const char *dir, enum weight_format format, const char *index
     if (rc != 0)
         return rc;
     for (uint32_t i = 0; rc == 0 && i < l.file_count; i++)
-        if (!exists(dir, l.file[i]))
+        if (!has_file_in_dir(dir, l.file[i]))
             rc = err_set(err, ERR_MISSING,
                          "%.200s has no %.150s, which its %s names; fetch the model's files again",
                          dir, l.file[i], index);
@@ -250,13 +250,13 @@ static int is_checkpoint(const struct dirent *e)
     return e->d_name[0] != '.' && ends_with(e->d_name, ".pt");
 }
 
-static int openai(const char *dir, struct weight_layout *ret, struct err *err)
+static int find_openai_checkpoint(const char *dir, struct weight_layout *ret, struct err *err)
 {
     struct dirent **names = NULL;
     int rc, n = scandir(dir, &names, is_checkpoint, alphasort);
 
     if (n == 1)
-        rc = single(WEIGHT_FORMAT_OPENAI, names[0]->d_name, ret, err);
+        rc = make_single_file_layout(WEIGHT_FORMAT_OPENAI, names[0]->d_name, ret, err);
     else if (n > 1)
         rc = err_set(err, ERR_MODEL,
                      "%.200s holds %d checkpoints (%.60s, %.60s ...); give each model a folder of "
@@ -309,12 +309,13 @@ static bool is_ggml(const char *path)
 int weight_layout_find(const char *dir, struct weight_layout *ret, struct err *err)
 {
     if (is_ggml(dir))
-        return single(WEIGHT_FORMAT_GGML, dir, ret, err);
+        return make_single_file_layout(WEIGHT_FORMAT_GGML, dir, ret, err);
     for (size_t i = 0; i < KNOWN; i++)
-        if (exists(dir, known[i].name))
-            return known[i].index ? sharded(dir, known[i].format, known[i].name, ret, err)
-                                  : single(known[i].format, known[i].name, ret, err);
-    return openai(dir, ret, err);
+        if (has_file_in_dir(dir, known[i].name))
+            return known[i].index
+                       ? read_sharded_layout(dir, known[i].format, known[i].name, ret, err)
+                       : make_single_file_layout(known[i].format, known[i].name, ret, err);
+    return find_openai_checkpoint(dir, ret, err);
 }
 
 /* It may not fail, so it allocates nothing of its own. */
@@ -326,7 +327,7 @@ enum weight_format weight_layout_format(const char *dir)
     if (is_ggml(dir))
         return WEIGHT_FORMAT_GGML;
     for (size_t i = 0; i < KNOWN; i++)
-        if (exists(dir, known[i].name))
+        if (has_file_in_dir(dir, known[i].name))
             return known[i].format;
     n = scandir(dir, &names, is_checkpoint, NULL);
     for (int i = 0; i < n; i++)

@@ -43,8 +43,8 @@ static const struct name layer[] = {
 };
 
 /* The row that `name` begins with, and what is behind it. */
-static const struct name *find(const struct name *rows, size_t n, const char *name,
-                               const char **rest)
+static const struct name *find_name_prefix(const struct name *rows, size_t n, const char *name,
+                                           const char **rest)
 {
     for (size_t i = 0; i < n; i++) {
         size_t len = strlen(rows[i].ours);
@@ -70,10 +70,11 @@ static bool look_up(const char *name, struct found *ret)
 
     *ret = (struct found){.rest = name};
     if (sscanf(name, "model.%7[a-z].layers.%4u.%n", ret->network, &ret->number, &len) == 2 && len) {
-        ret->row = find(layer, sizeof(layer) / sizeof(layer[0]), name + len, &ret->rest);
+        ret->row =
+            find_name_prefix(layer, sizeof(layer) / sizeof(layer[0]), name + len, &ret->rest);
     } else {
         ret->network[0] = 0;
-        ret->row = find(whole, sizeof(whole) / sizeof(whole[0]), name, &ret->rest);
+        ret->row = find_name_prefix(whole, sizeof(whole) / sizeof(whole[0]), name, &ret->rest);
     }
     return ret->row;
 }

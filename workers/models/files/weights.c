@@ -296,13 +296,13 @@ bool weights_find(const struct weights *w, const char *name, struct weight *ret)
     return file_find(&w->file[0], name, ret);
 }
 
-static void shape_text(char *out, size_t cap, uint32_t rank, const uint64_t *dim)
+static void shape_text(char *out, size_t capacity, uint32_t rank, const uint64_t *dim)
 {
     size_t n = 0;
 
-    snprintf(out, cap, "a single value");
-    for (uint32_t i = 0; i < rank && n < cap; i++)
-        n += (size_t)snprintf(out + n, cap - n, "%s%llu", i ? " x " : "",
+    snprintf(out, capacity, "a single value");
+    for (uint32_t i = 0; i < rank && n < capacity; i++)
+        n += (size_t)snprintf(out + n, capacity - n, "%s%llu", i ? " x " : "",
                               (unsigned long long)dim[i]);
 }
 

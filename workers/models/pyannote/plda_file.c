@@ -44,7 +44,7 @@ static int check_shape(const struct loaded *l, int which, uint32_t rows, uint32_
                    l->dim[which][0], l->dim[which][1], rows, columns);
 }
 
-static int make(const struct loaded *l, struct plda **ret, struct err *err)
+static int make_checked_plda(const struct loaded *l, struct plda **ret, struct err *err)
 {
     uint32_t size = l->dim[LDA][0], lda = l->dim[LDA][1];
     const struct plda_arrays a = {.size = size,
@@ -199,7 +199,7 @@ int plda_open(const char *path, struct plda **ret, struct err *err)
     } else {
         rc = load_tensors(path, &l, err);
     }
-    if (rc == 0 && (rc = make(&l, ret, err)) != 0)
+    if (rc == 0 && (rc = make_checked_plda(&l, ret, err)) != 0)
         err_prefix(err, "%s", path);
     for (int i = 0; i < ARRAYS; i++)
         free(l.values[i]);

@@ -67,7 +67,7 @@ struct pyannet {
 
 static size_t most(size_t a, size_t b) { return a > b ? a : b; }
 
-static void measure(struct pyannet *p, const struct pyannet_weights *w)
+static void measure_buffers(struct pyannet *p, const struct pyannet_weights *w)
 {
     size_t f = PYANNET_FRAMES, states = f * 2 * w->hidden;
 
@@ -145,7 +145,8 @@ static int prepare_convs(struct pyannet *p, const struct pyannet_weights *w, str
     return rc;
 }
 
-static int prepare(struct pyannet *p, const struct pyannet_weights *w, struct err *err)
+static int prepare_pyannet_layers(struct pyannet *p, const struct pyannet_weights *w,
+                                  struct err *err)
 {
     const struct backend_ops *ops = p->be->ops;
     int rc = prepare_convs(p, w, err);
@@ -205,7 +206,7 @@ static int hear_silence(void *arg, struct err *err)
 
 /* What the device takes for a whole group is taken now, and what it has several ways of is tried.
  * Weights whose sums are no numbers show here, where a model is opened in the evening. */
-static int warm(struct pyannet *p, struct err *err)
+static int warm_up_pyannet(struct pyannet *p, struct err *err)
 {
     struct silence s = {p, calloc((size_t)p->group * PYANNET_SAMPLES, sizeof(float)),
                         calloc((size_t)p->group * PYANNET_FRAMES, 1)};
@@ -234,8 +235,8 @@ int pyannet_load(const char *file, struct backend *be, uint32_t windows, struct 
     p->group = wide ? p->windows : 1;
     rc = pyannet_weights_read(file, PYANNET_CLASSES, &w, err);
     if (rc == 0) {
-        measure(p, w);
-        rc = prepare(p, w, err);
+        measure_buffers(p, w);
+        rc = prepare_pyannet_layers(p, w, err);
     }
     if (rc == 0)
         rc = put_norms(p, w, err);
@@ -243,7 +244,7 @@ int pyannet_load(const char *file, struct backend *be, uint32_t windows, struct 
     if (rc == 0)
         rc = take_memory(p, err);
     if (rc == 0)
-        rc = warm(p, err);
+        rc = warm_up_pyannet(p, err);
     if (rc != 0) {
         pyannet_free(p);
         return rc;
@@ -292,24 +293,24 @@ uint64_t pyannet_predict_bytes(uint32_t windows)
 
 /* ---- running */
 
-static struct tensor matrix(float *data, int64_t rows, int64_t cols)
+static struct tensor make_float_tensor(float *data, int64_t rows, int64_t cols)
 {
     return tensor_of(DTYPE_F32, data, rows, cols);
 }
 
 /* From samples in a to [589][channels] in a. */
-static int sincnet(struct pyannet *p, uint32_t n, struct err *err)
+static int run_sincnet(struct pyannet *p, uint32_t n, struct err *err)
 {
     const struct backend_ops *ops = p->be->ops;
-    struct tensor x = matrix(p->a, (int64_t)n * PYANNET_SAMPLES, 1), y;
+    struct tensor x = make_float_tensor(p->a, (int64_t)n * PYANNET_SAMPLES, 1), y;
     int rc = ops->instance_norm(p->be, n, x, p->wav.gamma, p->wav.beta, EPSILON, x, err);
 
     for (int i = 0; rc == 0 && i < PYANNET_CONVS; i++) {
         const struct conv *c = &p->conv[i];
 
-        y = matrix(p->b, n * convolved[i], c->out);
+        y = make_float_tensor(p->b, n * convolved[i], c->out);
         rc = ops->conv2d(p->be, c->op, n, 1, (uint32_t)(x.rows / n), x, EPILOGUE_NONE, y, err);
-        x = matrix(p->a, n * pooled[i], c->out);
+        x = make_float_tensor(p->a, n * pooled[i], c->out);
         if (rc == 0)
             rc = ops->max_pool(p->be, n, POOL, i == 0, y, x, err);
         if (rc == 0)
@@ -325,8 +326,9 @@ static int lstm_layer(struct pyannet *p, uint32_t i, uint32_t n, struct tensor x
 {
     const struct backend_ops *ops = p->be->ops;
     int64_t states = 2 * (int64_t)n;
-    struct tensor h = matrix(p->h, states, p->hidden), c = matrix(p->c, states, p->hidden);
-    struct tensor zero = matrix(p->zero, states, p->hidden);
+    struct tensor h = make_float_tensor(p->h, states, p->hidden),
+                  c = make_float_tensor(p->c, states, p->hidden);
+    struct tensor zero = make_float_tensor(p->zero, states, p->hidden);
     int rc = ops->copy(p->be, h, zero, err);
 
     if (rc == 0)
@@ -335,18 +337,18 @@ static int lstm_layer(struct pyannet *p, uint32_t i, uint32_t n, struct tensor x
 }
 
 /* From samples in a to the classes' logits; *ret says where. */
-static int compute(struct pyannet *p, uint32_t n, float **ret, struct err *err)
+static int compute_class_logits(struct pyannet *p, uint32_t n, float **ret, struct err *err)
 {
     const struct backend_ops *ops = p->be->ops;
     int64_t rows = (int64_t)n * PYANNET_FRAMES;
     float *from = p->a, *to = p->b, *other;
-    struct tensor x = matrix(from, rows, p->conv[PYANNET_CONVS - 1].out), y;
-    int rc = sincnet(p, n, err);
+    struct tensor x = make_float_tensor(from, rows, p->conv[PYANNET_CONVS - 1].out), y;
+    int rc = run_sincnet(p, n, err);
 
     for (uint32_t i = 0; rc == 0 && i < p->lstms + p->linears; i++) {
         uint32_t l = i - p->lstms; /* of the linear ones */
 
-        y = matrix(to, rows, i < p->lstms ? 2 * p->hidden : p->size[l]);
+        y = make_float_tensor(to, rows, i < p->lstms ? 2 * p->hidden : p->size[l]);
         if (i < p->lstms)
             rc = lstm_layer(p, i, n, x, y, err);
         else
@@ -382,9 +384,10 @@ static int put_stretch(struct pyannet *p, const float *pcm, const size_t *at, ui
     if (step == PYANNET_SAMPLES)
         return ops->write(p->be, a, pcm + begin, samples * sizeof(*pcm), err);
     rc = ops->write(p->be, p->b, pcm + begin, samples * sizeof(*pcm), err);
-    shared = matrix(p->b, to - i, PYANNET_SAMPLES);
+    shared = make_float_tensor(p->b, to - i, PYANNET_SAMPLES);
     shared.stride = (int64_t)step;
-    return rc == 0 ? ops->copy(p->be, matrix(a, to - i, PYANNET_SAMPLES), shared, err) : rc;
+    return rc == 0 ? ops->copy(p->be, make_float_tensor(a, to - i, PYANNET_SAMPLES), shared, err)
+                   : rc;
 }
 
 /* Windows [first, first + n), at most a group: their logits to p->logits, all of them numbers. */
@@ -402,7 +405,7 @@ static int run_group(struct pyannet *p, const float *pcm, const size_t *at, uint
     }
 
     if (rc == 0)
-        rc = compute(p, n, &logits, err);
+        rc = compute_class_logits(p, n, &logits, err);
     if (rc == 0)
         rc = ops->read(p->be, p->logits, logits, count * sizeof(float), err);
     for (size_t i = 0; rc == 0 && i < count && !p->be->rehearsing; i++)
@@ -435,8 +438,8 @@ static void log_softmax(const float *logits, float *ret)
 }
 
 /* One of sets and scores is NULL. */
-static int run(struct pyannet *p, const float *pcm, const size_t *at, uint32_t n, uint8_t *sets,
-               float *scores, struct err *err)
+static int segment_windows(struct pyannet *p, const float *pcm, const size_t *at, uint32_t n,
+                           uint8_t *sets, float *scores, struct err *err)
 {
     int rc = 0;
 
@@ -463,11 +466,11 @@ static int run(struct pyannet *p, const float *pcm, const size_t *at, uint32_t n
 int pyannet_run(struct pyannet *p, const float *pcm, const size_t *at, uint32_t n, uint8_t *ret,
                 struct err *err)
 {
-    return run(p, pcm, at, n, ret, NULL, err);
+    return segment_windows(p, pcm, at, n, ret, NULL, err);
 }
 
 int pyannet_scores(struct pyannet *p, const float *pcm, const size_t *at, uint32_t n, float *ret,
                    struct err *err)
 {
-    return run(p, pcm, at, n, NULL, ret, err);
+    return segment_windows(p, pcm, at, n, NULL, ret, err);
 }

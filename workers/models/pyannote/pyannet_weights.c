@@ -15,8 +15,8 @@ struct source {
     struct pyannet_weights *w;
 };
 
-static int take(const struct source *s, const char *name, uint32_t rank, uint32_t *dim, float **ret,
-                struct err *err)
+static int read_pyannet_weight(const struct source *s, const char *name, uint32_t rank,
+                               uint32_t *dim, float **ret, struct err *err)
 {
     return weights_take(s->file, &s->w->pool, name, rank, dim, PYANNET_MAX_SIZE, ret, err);
 }
@@ -24,7 +24,7 @@ static int take(const struct source *s, const char *name, uint32_t rank, uint32_
 static int take_vector(const struct source *s, const char *name, uint32_t n, float **ret,
                        struct err *err)
 {
-    return take(s, name, 1, &n, ret, err);
+    return read_pyannet_weight(s, name, 1, &n, ret, err);
 }
 
 /* What is learned of the filters: [n][1] each. */
@@ -32,10 +32,10 @@ static int take_sinc(const struct source *s, struct err *err)
 {
     uint32_t dim[2] = {0, 1};
     float *low = NULL, *band = NULL;
-    int rc = take(s, SINC "filterbank.low_hz_", 2, dim, &low, err);
+    int rc = read_pyannet_weight(s, SINC "filterbank.low_hz_", 2, dim, &low, err);
 
     if (rc == 0)
-        rc = take(s, SINC "filterbank.band_hz_", 2, dim, &band, err);
+        rc = read_pyannet_weight(s, SINC "filterbank.band_hz_", 2, dim, &band, err);
     if (rc != 0)
         return rc;
     s->w->conv[0].out = 2 * dim[0];
@@ -60,7 +60,7 @@ static int take_filters(const struct source *s, struct err *err)
     *c = (struct pyannet_conv){.in = 1, .width = SINC_WIDTH, .stride = 10};
     if (!weights_has(s->file, SINC "weight"))
         return take_sinc(s, err);
-    rc = take(s, SINC "weight", 3, dim, &c->w, err);
+    rc = read_pyannet_weight(s, SINC "weight", 3, dim, &c->w, err);
     c->out = dim[0];
     return rc;
 }
@@ -73,7 +73,7 @@ static int take_conv(const struct source *s, uint32_t i, struct err *err)
     int rc;
 
     snprintf(name, sizeof(name), "sincnet.conv1d.%u.weight", i);
-    rc = take(s, name, 3, dim, &c->w, err);
+    rc = read_pyannet_weight(s, name, 3, dim, &c->w, err);
     c->out = dim[0];
     c->in = dim[1];
     c->width = dim[2];
@@ -126,10 +126,10 @@ static int take_direction(const struct source *s, uint32_t layer, int reverse, s
     int rc;
 
     lstm_name(s, "weight_ih", layer, reverse, name);
-    rc = take(s, name, 2, in, &l->w_ih[reverse], err);
+    rc = read_pyannet_weight(s, name, 2, in, &l->w_ih[reverse], err);
     lstm_name(s, "weight_hh", layer, reverse, name);
     if (rc == 0)
-        rc = take(s, name, 2, again, &l->w_hh[reverse], err);
+        rc = read_pyannet_weight(s, name, 2, again, &l->w_hh[reverse], err);
     lstm_name(s, "bias_ih", layer, reverse, name);
     if (rc == 0)
         rc = take_vector(s, name, 4 * hidden, &l->b_ih[reverse], err);
@@ -196,7 +196,7 @@ static int take_linear(const struct source *s, const char *prefix, uint32_t in, 
     int rc;
 
     snprintf(name, sizeof(name), "%s.weight", prefix);
-    rc = take(s, name, 2, dim, &l->w, err);
+    rc = read_pyannet_weight(s, name, 2, dim, &l->w, err);
     l->out = dim[0];
     l->in = dim[1];
     snprintf(name, sizeof(name), "%s.bias", prefix);

@@ -18,7 +18,8 @@ struct voiceprint {
     struct voice_ge2e *ge2e;
 };
 
-static int load(struct voiceprint *v, const struct weights *w, uint32_t group, struct err *err)
+static int load_speaker_encoder(struct voiceprint *v, const struct weights *w, uint32_t group,
+                                struct err *err)
 {
     int rc;
 
@@ -54,7 +55,7 @@ int voiceprint_load(const char *file, struct backend *be, uint32_t windows, stru
     group = !wide ? 1 : v->windows < GROUP_MOST ? v->windows : GROUP_MOST;
     rc = weights_open_file(file, &w, err);
     if (rc == 0) {
-        rc = load(v, w, group, err);
+        rc = load_speaker_encoder(v, w, group, err);
         if (rc != 0)
             err_prefix(err, "%.200s", file);
     }

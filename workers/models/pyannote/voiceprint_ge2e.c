@@ -108,7 +108,7 @@ static int find_hidden(struct voice_ge2e *g, struct source *s, struct err *err)
     return rc;
 }
 
-static int prepare(struct voice_ge2e *g, struct source *s, struct err *err)
+static int prepare_ge2e_layers(struct voice_ge2e *g, struct source *s, struct err *err)
 {
     static const char *const names[] = {"lstm.weight_ih_l%u", "lstm.weight_hh_l%u",
                                         "lstm.bias_ih_l%u", "lstm.bias_hh_l%u"};
@@ -203,18 +203,20 @@ uint32_t voice_ge2e_size(const struct voice_ge2e *g) { return g->size; }
 
 /* ---- running */
 
-static struct tensor matrix(float *data, size_t rows, uint32_t cols)
+static struct tensor make_float_tensor(float *data, size_t rows, uint32_t cols)
 {
     return tensor_of(DTYPE_F32, data, (int64_t)rows, cols);
 }
 
 /* The queued pieces, which lie in g->x, through the network to g->staged. */
-static int compute(struct voice_ge2e *g, struct err *err)
+static int compute_piece_vectors(struct voice_ge2e *g, struct err *err)
 {
     const struct backend_ops *ops = g->be->ops;
     uint32_t n = g->queued;
-    struct tensor h = matrix(g->h, n, g->hidden), c = matrix(g->c, n, g->hidden);
-    struct tensor zero = matrix(g->zero, n, g->hidden), vectors = matrix(g->vectors, n, g->size);
+    struct tensor h = make_float_tensor(g->h, n, g->hidden),
+                  c = make_float_tensor(g->c, n, g->hidden);
+    struct tensor zero = make_float_tensor(g->zero, n, g->hidden),
+                  vectors = make_float_tensor(g->vectors, n, g->size);
     size_t steps = (size_t)n * PIECE;
     int rc = 0;
 
@@ -225,8 +227,9 @@ static int compute(struct voice_ge2e *g, struct err *err)
         if (rc == 0)
             rc = ops->copy(g->be, c, zero, err);
         if (rc == 0)
-            rc = ops->lstm(g->be, g->lstm[i], n, matrix(from, steps, i ? g->hidden : BINS), NULL, h,
-                           c, matrix(to, steps, g->hidden), err);
+            rc = ops->lstm(g->be, g->lstm[i], n,
+                           make_float_tensor(from, steps, i ? g->hidden : BINS), NULL, h, c,
+                           make_float_tensor(to, steps, g->hidden), err);
     }
     if (rc == 0)
         rc = ops->linear(g->be, g->last, h, EPILOGUE_NONE, vectors, err);
@@ -234,25 +237,26 @@ static int compute(struct voice_ge2e *g, struct err *err)
 }
 
 /* The energies of n samples of g->voice to g->mel. */
-static int hear(struct voice_ge2e *g, size_t n, struct err *err)
+static int compute_energies(struct voice_ge2e *g, size_t n, struct err *err)
 {
     const size_t frames = filter_bank_frames(&voice_ge2e_bank, n);
     static const uint32_t at = 0;
     int rc = g->be->ops->write(g->be, g->sound, g->voice, n * sizeof(float), err);
 
-    return rc == 0 ? g->be->ops->filter_bank(g->be, g->bank, matrix(g->sound, 1, (uint32_t)n), &at,
-                                             1, n, matrix(g->mel, frames, BINS), err)
+    return rc == 0 ? g->be->ops->filter_bank(g->be, g->bank,
+                                             make_float_tensor(g->sound, 1, (uint32_t)n), &at, 1, n,
+                                             make_float_tensor(g->mel, frames, BINS), err)
                    : rc;
 }
 
 /* As many pieces as ever, of silence: what the device takes for that is taken now. */
-static int warm(struct voice_ge2e *g, struct err *err)
+static int warm_up_ge2e(struct voice_ge2e *g, struct err *err)
 {
-    int rc = hear(g, VOICE_MAX_SAMPLES, err);
+    int rc = compute_energies(g, VOICE_MAX_SAMPLES, err);
 
     g->queued = g->group;
     if (rc == 0)
-        rc = compute(g, err);
+        rc = compute_piece_vectors(g, err);
     g->queued = 0;
     return rc;
 }
@@ -268,12 +272,12 @@ int voice_ge2e_load(const struct weights *file, struct backend *be, struct voice
         return err_set(err, ERR_NOMEM, "no memory for the speaker encoder");
     g->be = be;
     g->group = be->info.wide_batches && !be->info.deterministic ? GROUP_WIDE : GROUP;
-    rc = prepare(g, &s, err);
+    rc = prepare_ge2e_layers(g, &s, err);
     weights_pool_free(&s.pool);
     if (rc == 0)
         rc = take_memory(g, err);
     if (rc == 0)
-        rc = warm(g, err);
+        rc = warm_up_ge2e(g, err);
     if (rc != 0) {
         voice_ge2e_free(g);
         return rc;
@@ -283,7 +287,7 @@ int voice_ge2e_load(const struct weights *file, struct backend *be, struct voice
 }
 
 /* v by its length; false when it has none. */
-static bool normalise(float *v, uint32_t n)
+static bool normalise_vector(float *v, uint32_t n)
 {
     double sum = 0.0;
 
@@ -297,9 +301,9 @@ static bool normalise(float *v, uint32_t n)
 }
 
 /* What is queued, added to the voices it is of. A piece without a length adds nothing. */
-static int flush(struct voice_ge2e *g, float *ret, struct err *err)
+static int flush_queued_pieces(struct voice_ge2e *g, float *ret, struct err *err)
 {
-    int rc = g->queued ? compute(g, err) : 0;
+    int rc = g->queued ? compute_piece_vectors(g, err) : 0;
 
     for (uint32_t i = 0; rc == 0 && i < g->queued; i++) {
         float *v = g->staged + (size_t)i * g->size, *sum = ret + (size_t)g->to[i] * g->size;
@@ -310,7 +314,7 @@ static int flush(struct voice_ge2e *g, float *ret, struct err *err)
                                "the speaker encoder computed something that is no number");
             v[k] = v[k] > 0.0f ? v[k] : 0.0f;
         }
-        if (!normalise(v, g->size))
+        if (!normalise_vector(v, g->size))
             continue;
         for (uint32_t k = 0; k < g->size; k++)
             sum[k] += v[k];
@@ -360,8 +364,8 @@ static uint32_t count_pieces(size_t n)
     return (uint32_t)count;
 }
 
-static int queue(struct voice_ge2e *g, const struct voice_job *job, uint32_t mask, size_t n,
-                 struct err *err)
+static int queue_voice_pieces(struct voice_ge2e *g, const struct voice_job *job, uint32_t mask,
+                              size_t n, struct err *err)
 {
     uint32_t count = count_pieces(n);
     size_t end = ((size_t)(count - 1) * PIECE_STEP + PIECE) * STEP;
@@ -369,15 +373,17 @@ static int queue(struct voice_ge2e *g, const struct voice_job *job, uint32_t mas
 
     for (; n < end; n++)
         g->voice[n] = 0.0f;
-    rc = hear(g, n, err);
+    rc = compute_energies(g, n, err);
     for (uint32_t i = 0, now; rc == 0 && i < count; i += now) {
         /* A piece is a row, which the next one lies over. */
-        struct tensor from = matrix(g->mel + (size_t)i * PIECE_STEP * BINS, 1, PIECE * BINS), to;
+        struct tensor from = make_float_tensor(g->mel + (size_t)i * PIECE_STEP * BINS, 1,
+                                               PIECE * BINS),
+                      to;
 
         if (g->queued == g->group)
-            rc = flush(g, job->ret, err);
+            rc = flush_queued_pieces(g, job->ret, err);
         now = count - i < g->group - g->queued ? count - i : g->group - g->queued;
-        to = matrix(g->x + (size_t)g->queued * PIECE * BINS, now, PIECE * BINS);
+        to = make_float_tensor(g->x + (size_t)g->queued * PIECE * BINS, now, PIECE * BINS);
         from.rows = now;
         from.stride = (int64_t)PIECE_STEP * BINS;
         if (rc == 0)
@@ -398,14 +404,14 @@ int voice_ge2e_run(struct voice_ge2e *g, const struct voice_job *job, struct err
         size_t n = cut_out(g, job, &job->masks[i]);
 
         if (n >= LEAST_SAMPLES && make_louder(g->voice, n))
-            rc = queue(g, job, i, n, err);
+            rc = queue_voice_pieces(g, job, i, n, err);
     }
     if (rc == 0)
-        rc = flush(g, job->ret, err);
+        rc = flush_queued_pieces(g, job->ret, err);
     for (uint32_t i = 0; rc == 0 && i < job->mask_count; i++) {
         float *v = job->ret + (size_t)i * g->size;
 
-        if (normalise(v, g->size))
+        if (normalise_vector(v, g->size))
             continue;
         for (uint32_t k = 0; k < g->size; k++)
             v[k] = NAN;

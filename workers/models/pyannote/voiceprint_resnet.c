@@ -107,7 +107,8 @@ static int conv_new(struct voice_resnet *r, const struct resnet_conv *c, struct 
     return r->be->ops->conv2d_new(r->be, r->convolving, &spec, c->w, c->bias, ret, err);
 }
 
-static int prepare(struct voice_resnet *r, const struct resnet_weights *w, struct err *err)
+static int prepare_resnet_layers(struct voice_resnet *r, const struct resnet_weights *w,
+                                 struct err *err)
 {
     int rc = conv_new(r, &w->begin, &r->begin, err);
 
@@ -138,7 +139,7 @@ static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
 /* Bytes of what is largest of one window: an image, or what lies there in float32, which is what it
  * hears (the filter bank is smaller) and what the pool sees. */
-static size_t largest(const struct voice_resnet *r)
+static size_t find_largest_image_bytes(const struct voice_resnet *r)
 {
     uint32_t frames = MAX_FRAMES, bins = BINS;
     size_t values = (size_t)frames * bins * r->channels, each = dtype_size(r->type);
@@ -155,7 +156,7 @@ static size_t largest(const struct voice_resnet *r)
 
 static int take_memory(struct voice_resnet *r, struct err *err)
 {
-    size_t image = r->group * largest(r), many = r->many;
+    size_t image = r->group * find_largest_image_bytes(r), many = r->many;
     const struct {
         float **ret;
         size_t count;
@@ -257,8 +258,8 @@ static struct tensor tensor_of_images(const struct voice_resnet *r, const struct
                      i->channels);
 }
 
-static int convolve(struct voice_resnet *r, struct conv2d *c, const struct images *x,
-                    enum epilogue epilogue, const struct images *y, struct err *err)
+static int convolve_images(struct voice_resnet *r, struct conv2d *c, const struct images *x,
+                           enum epilogue epilogue, const struct images *y, struct err *err)
 {
     return r->be->ops->conv2d(r->be, c, x->n, x->frames, x->bins, tensor_of_images(r, x), epilogue,
                               tensor_of_images(r, y), err);
@@ -277,11 +278,11 @@ static int run_block(struct voice_resnet *r, const struct block *b, struct image
     mid.buffer = (x->buffer + 1) % 3;
     y = mid;
     y.buffer = b->shortcut ? (x->buffer + 2) % 3 : x->buffer;
-    rc = convolve(r, b->first, x, EPILOGUE_RELU, &mid, err);
+    rc = convolve_images(r, b->first, x, EPILOGUE_RELU, &mid, err);
     if (rc == 0 && b->shortcut)
-        rc = convolve(r, b->shortcut, x, EPILOGUE_NONE, &y, err);
+        rc = convolve_images(r, b->shortcut, x, EPILOGUE_NONE, &y, err);
     if (rc == 0)
-        rc = convolve(r, b->second, &mid, EPILOGUE_ADD_RELU, &y, err);
+        rc = convolve_images(r, b->second, &mid, EPILOGUE_ADD_RELU, &y, err);
     *x = y;
     return rc;
 }
@@ -312,8 +313,8 @@ static int put_samples(struct voice_resnet *r, const struct voice_job *job, uint
 }
 
 /* The filter bank of the n windows r->used, to the second buffer. */
-static int hear(struct voice_resnet *r, const struct voice_job *job, uint32_t n, uint32_t frames,
-                struct err *err)
+static int compute_filter_bank(struct voice_resnet *r, const struct voice_job *job, uint32_t n,
+                               uint32_t frames, struct err *err)
 {
     int64_t rows = (int64_t)n * frames;
     struct tensor image = tensor_of(r->type, r->buffer[1], rows, BINS);
@@ -330,7 +331,7 @@ static int hear(struct voice_resnet *r, const struct voice_job *job, uint32_t n,
 }
 
 /* *x in float32, as the pool wants it. */
-static int widen(struct voice_resnet *r, struct images *x, struct err *err)
+static int widen_to_float32(struct voice_resnet *r, struct images *x, struct err *err)
 {
     struct tensor from = tensor_of_images(r, x), to = from;
 
@@ -343,19 +344,19 @@ static int widen(struct voice_resnet *r, struct images *x, struct err *err)
 }
 
 /* Of the n windows r->used: what the last block leaves, float32. */
-static int forward(struct voice_resnet *r, const struct voice_job *job, uint32_t n,
-                   struct images *ret, struct err *err)
+static int run_forward_pass(struct voice_resnet *r, const struct voice_job *job, uint32_t n,
+                            struct images *ret, struct err *err)
 {
     uint32_t frames = (uint32_t)filter_bank_frames(&voice_resnet_bank, job->samples);
     struct images x = {n, frames, BINS, 1, 1}, y = {n, frames, BINS, r->channels, 0};
-    int rc = hear(r, job, n, frames, err);
+    int rc = compute_filter_bank(r, job, n, frames, err);
 
     if (rc == 0)
-        rc = convolve(r, r->begin, &x, EPILOGUE_RELU, &y, err);
+        rc = convolve_images(r, r->begin, &x, EPILOGUE_RELU, &y, err);
     for (uint32_t i = 0; rc == 0 && i < r->block_count; i++)
         rc = run_block(r, &r->block[i], &y, err);
     if (rc == 0)
-        rc = widen(r, &y, err);
+        rc = widen_to_float32(r, &y, err);
     *ret = y;
     return rc;
 }
@@ -417,7 +418,7 @@ static int pool_masks(struct voice_resnet *r, const struct images *x, uint32_t m
 }
 
 /* A mask over the network's frames; whether any is heard. */
-static bool stretch(const struct voice_mask *m, uint32_t frames, uint32_t to, float *ret)
+static bool resize_mask(const struct voice_mask *m, uint32_t frames, uint32_t to, float *ret)
 {
     bool any = false;
 
@@ -445,7 +446,7 @@ static int run_group(struct voice_resnet *r, const struct voice_job *job, uint32
 {
     struct images x;
     uint32_t masks = 0;
-    int rc = forward(r, job, n, &x, err);
+    int rc = run_forward_pass(r, job, n, &x, err);
 
     if (rc == 0)
         rc = take_vectors(r, job->ret, err);
@@ -454,8 +455,8 @@ static int run_group(struct voice_resnet *r, const struct voice_job *job, uint32
 
         while (of < n && r->used[of] != job->masks[i].window)
             of++;
-        if (of == n || !stretch(&job->masks[i], job->frames, x.frames,
-                                r->stretched + (size_t)masks * x.frames))
+        if (of == n || !resize_mask(&job->masks[i], job->frames, x.frames,
+                                    r->stretched + (size_t)masks * x.frames))
             continue;
         r->of[masks] = of;
         r->to[masks++] = i;
@@ -469,12 +470,12 @@ static int run_group(struct voice_resnet *r, const struct voice_job *job, uint32
     return rc == 0 && masks ? pool_masks(r, &x, masks, err) : rc;
 }
 
-static bool wanted(struct voice_resnet *r, const struct voice_job *job, uint32_t window,
-                   uint32_t frames)
+static bool has_window_mask(struct voice_resnet *r, const struct voice_job *job, uint32_t window,
+                            uint32_t frames)
 {
     for (uint32_t i = 0; i < job->mask_count; i++)
         if (job->masks[i].window == window &&
-            stretch(&job->masks[i], job->frames, frames, r->stretched))
+            resize_mask(&job->masks[i], job->frames, frames, r->stretched))
             return true;
     return false;
 }
@@ -487,7 +488,7 @@ int voice_resnet_run(struct voice_resnet *r, const struct voice_job *job, struct
     for (size_t i = 0; i < (size_t)job->mask_count * r->size; i++)
         job->ret[i] = NAN;
     for (uint32_t i = 0; rc == 0 && frames && i < job->windows; i++) {
-        if (wanted(r, job, i, frames))
+        if (has_window_mask(r, job, i, frames))
             r->used[n++] = i;
         if (n == r->group) {
             rc = run_group(r, job, n, err);
@@ -536,7 +537,7 @@ static void make_bursts(float *pcm, uint32_t windows)
 /* A whole group of silence with all its masks: what the device takes for that is taken now, and
  * what it has several ways of is tried. In float16 bursts of noise, too. *fits: false where float16
  * has no room for what the network makes of either. */
-static int warm(struct voice_resnet *r, bool *fits, struct err *err)
+static int warm_up_resnet(struct voice_resnet *r, bool *fits, struct err *err)
 {
     static const float heard = 1.0f;
     struct trial s = {
@@ -589,11 +590,11 @@ static int load_in(enum precision precision, const struct resnet_weights *w, str
     r->convolving = precision;
     r->type = precision_type(precision);
     r->many = group * MASKS_OF_WINDOW;
-    rc = prepare(r, w, err);
+    rc = prepare_resnet_layers(r, w, err);
     if (rc == 0)
         rc = take_memory(r, err);
     if (rc == 0)
-        rc = warm(r, &fits, err);
+        rc = warm_up_resnet(r, &fits, err);
     if (rc != 0 || !fits) {
         voice_resnet_free(r);
         return rc;

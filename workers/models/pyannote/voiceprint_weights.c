@@ -59,7 +59,7 @@ static int fold_norm(const struct source *s, const char *norm, struct resnet_con
 }
 
 /* Each kernel from [frequencies][frames] to [frames][frequencies]. */
-static void turn(struct resnet_conv *c)
+static void transpose_kernels(struct resnet_conv *c)
 {
     uint32_t k = c->kernel;
 
@@ -97,7 +97,7 @@ static int take_conv(const struct source *s, const char *prefix, const char *nor
     else
         rc = fold_norm(s, norm, c, err);
     if (rc == 0)
-        turn(c);
+        transpose_kernels(c);
     return rc;
 }
 

@@ -105,7 +105,7 @@ static int layer_new(struct silero *s, int i, const float *w, const float *bias,
     return rc;
 }
 
-static int prepare(struct silero *s, const struct silero_weights *w, struct err *err)
+static int prepare_silero_layers(struct silero *s, const struct silero_weights *w, struct err *err)
 {
     const struct backend_ops *ops = s->be->ops;
     int rc = ops->linear_new(s->be, PRECISION_F32, LINEAR_WIDE,
@@ -155,7 +155,7 @@ static int take_memory(struct silero *s, struct err *err)
 }
 
 /* As many blocks as ever, of silence. */
-static int warm(struct silero *s, struct err *err)
+static int warm_up_silero(struct silero *s, struct err *err)
 {
     struct silero_block *blocks = calloc(s->blocks, sizeof(*blocks));
     struct silero_stream *streams = calloc(s->blocks, sizeof(*streams));
@@ -194,12 +194,12 @@ int silero_load(const char *file, struct backend *be, uint32_t blocks, struct si
     s->group = wide ? s->blocks : 1;
     rc = silero_weights_read(file, &w, err);
     if (rc == 0)
-        rc = prepare(s, w, err);
+        rc = prepare_silero_layers(s, w, err);
     if (rc == 0)
         rc = take_memory(s, err);
     silero_weights_free(w);
     if (rc == 0)
-        rc = warm(s, err);
+        rc = warm_up_silero(s, err);
     if (rc != 0) {
         silero_free(s);
         return rc;
@@ -266,15 +266,15 @@ static bool is_even(const struct silero_block *b)
     return lack % UNIT == 0 && lack % SILERO_STEP != UNIT;
 }
 
-static size_t distance(const struct silero_block *from, const struct silero_block *to)
+static size_t measure_block_distance(const struct silero_block *from, const struct silero_block *to)
 {
     return ((uintptr_t)to->pcm - (uintptr_t)from->pcm) / sizeof(float);
 }
 
-static bool takes(const struct silero_block *blocks, const struct stretch *t)
+static bool stretch_accepts_next(const struct silero_block *blocks, const struct stretch *t)
 {
     const struct silero_block *first = &blocks[t->first], *next = first + t->count;
-    size_t apart = distance(first, next);
+    size_t apart = measure_block_distance(first, next);
 
     return is_even(first) && is_even(next) && (uintptr_t)next->pcm >= (uintptr_t)first->pcm &&
            apart <= t->samples && apart % UNIT == 0;
@@ -288,18 +288,18 @@ static void find_stretch(const struct silero_block *blocks, uint32_t n, struct s
     t->units = 0;
     do {
         const struct silero_block *b = &blocks[t->first + t->count];
-        size_t at = distance(&blocks[t->first], b);
+        size_t at = measure_block_distance(&blocks[t->first], b);
         uint32_t units = (uint32_t)(at / UNIT) + b->steps * STEP_UNITS;
 
         if (at + b->samples > t->samples)
             t->samples = at + b->samples;
         t->units = units > t->units ? units : t->units;
         t->count++;
-    } while (t->first + t->count < n && takes(blocks, t));
+    } while (t->first + t->count < n && stretch_accepts_next(blocks, t));
 }
 
 /* The unit that mirrors what is before unit e of the stretch: made when it is asked for. */
-static int32_t mirror(struct silero *s, const struct stretch *t, uint32_t e)
+static int32_t make_mirror_unit(struct silero *s, const struct stretch *t, uint32_t e)
 {
     const float *end = s->staged + ((size_t)t->begin + e) * UNIT;
     uint32_t unit = t->begin + t->units + e - 1;
@@ -314,7 +314,7 @@ static void find_rows(struct silero *s, const struct silero_block *blocks, const
                       uint32_t i)
 {
     const struct silero_block *b = &blocks[i];
-    uint32_t begin = (uint32_t)(distance(&blocks[t->first], b) / UNIT);
+    uint32_t begin = (uint32_t)(measure_block_distance(&blocks[t->first], b) / UNIT);
     uint32_t heard = (b->samples + UNIT - 1) / UNIT;
     int32_t *to = s->rows + (size_t)i * SILERO_BLOCK * ROWS;
 
@@ -328,7 +328,7 @@ static void find_rows(struct silero *s, const struct silero_block *blocks, const
             else if (unit == 0)
                 *to++ = (int32_t)i;
             else if (k + 1 == ROWS)
-                *to++ = unit <= heard + 2 ? mirror(s, t, begin + unit - 1) : -1;
+                *to++ = unit <= heard + 2 ? make_mirror_unit(s, t, begin + unit - 1) : -1;
             else
                 *to++ = unit <= heard ? (int32_t)(t->begin + begin + unit - 1) : -1;
         }
@@ -366,7 +366,7 @@ static int put_audio(struct silero *s, const struct silero_block *blocks, uint32
 }
 
 /* From frames in a to hidden states in b; the streams' state in h and c is moved on. */
-static int compute(struct silero *s, uint32_t n, struct err *err)
+static int compute_hidden_states(struct silero *s, uint32_t n, struct err *err)
 {
     const struct backend_ops *ops = s->be->ops;
     int64_t steps = (int64_t)n * SILERO_BLOCK, frames = steps * FRAMES;
@@ -390,7 +390,7 @@ static int compute(struct silero *s, uint32_t n, struct err *err)
     return rc;
 }
 
-static float probability(const struct silero *s, const float *hidden)
+static float compute_voice_prob(const struct silero *s, const float *hidden)
 {
     float sum = s->out_bias;
 
@@ -406,7 +406,7 @@ static int hand_out(struct silero *s, struct silero_block *blocks, uint32_t n, c
 {
     for (size_t i = 0; i < n; i++) {
         for (size_t j = 0; j < blocks[i].steps; j++) {
-            float p = probability(s, hidden + (i * SILERO_BLOCK + j) * SILERO_HIDDEN);
+            float p = compute_voice_prob(s, hidden + (i * SILERO_BLOCK + j) * SILERO_HIDDEN);
 
             if (!(p >= 0.0f && p <= 1.0f))
                 return err_set(err, ERR_MODEL,
@@ -448,7 +448,7 @@ static int run_group(struct silero *s, struct silero_block *blocks, uint32_t n, 
     if (rc == 0)
         rc = ops->write(s->be, s->c, s->state + state, state * sizeof(float), err);
     if (rc == 0)
-        rc = compute(s, n, err);
+        rc = compute_hidden_states(s, n, err);
     if (rc == 0)
         rc = ops->read(s->be, s->staged, s->b, steps * SILERO_HIDDEN * sizeof(float), err);
     if (rc == 0)

@@ -55,5 +55,5 @@ const struct whisper_config *whisper_config(const struct asr_model *m)
 
 void whisper_keep(struct asr_model *m, enum cache_precision cache)
 {
-    m->cache = cache_precision_settle(cache, m->precision);
+    m->cache = cache_precision_resolve(cache, m->precision);
 }

@@ -49,7 +49,7 @@ int whisper_random(const struct whisper_config *config, uint64_t seed, struct ba
 void whisper_free(struct asr_model *m);
 const struct whisper_config *whisper_config(const struct asr_model *m);
 /* How its sessions keep the windows' keys and values; before the first one. AUTO, as it is at
- * first: cache_precision_settle. */
+ * first: cache_precision_resolve. */
 void whisper_keep(struct asr_model *m, enum cache_precision cache);
 uint64_t whisper_slot_bytes(const struct asr_model *m, uint32_t branches);
 /* Enough rows for one reading of the decoder's weights to be shared, no more than a quarter of the
@@ -63,7 +63,7 @@ uint32_t whisper_default_slots(const struct asr_model *m, uint32_t branches);
  * one's and may be less. */
 uint64_t whisper_session_bytes(const struct asr_model *m, struct asr_shape shape);
 /* The same and the weights for a model that is not loaded: a prediction within a few percent, for
- * planning. cache: settled. halves: of a device that keeps float32 weights of decoder steps as
+ * planning. cache: resolved. halves: of a device that keeps float32 weights of decoder steps as
  * float16 (backend_host_halves), and which are such numbers, as those of published models are: one
  * whose are not takes two bytes more for each. Pure. windows 0: 1. */
 uint64_t whisper_predict_bytes(const struct whisper_config *c, enum precision precision,

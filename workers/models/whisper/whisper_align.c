@@ -27,8 +27,8 @@ int whisper_look(struct whisper_session *s, uint32_t layer, struct tensor q,
     return rc;
 }
 
-static int check(const struct whisper_session *s, uint32_t slot, const int32_t *tokens,
-                 const struct look *look, struct err *err)
+static int check_align_request(const struct whisper_session *s, uint32_t slot,
+                               const int32_t *tokens, const struct look *look, struct err *err)
 {
     const struct whisper_config *c = &s->w->config;
     int rc = 0;
@@ -105,8 +105,8 @@ static int take_logprobs(struct whisper_session *s, const struct look *look, uin
 }
 
 /* Tokens [at, at + rows), which nobody else's rows are mixed with. */
-static int feed(struct whisper_session *s, uint32_t slot, const int32_t *tokens,
-                const struct look *look, double *logprob, struct err *err)
+static int run_align_rows(struct whisper_session *s, uint32_t slot, const int32_t *tokens,
+                          const struct look *look, double *logprob, struct err *err)
 {
     uint32_t index, width = whisper_step_width(s, look->rows, &index);
     int rc;
@@ -123,7 +123,8 @@ static int feed(struct whisper_session *s, uint32_t slot, const int32_t *tokens,
     return rc;
 }
 
-static int align(struct whisper_session *s, const struct look *look, float *matrix, struct err *err)
+static int compute_align_matrix(struct whisper_session *s, const struct look *look, float *matrix,
+                                struct err *err)
 {
     struct tensor out = tensor_of(DTYPE_F32, s->aligned.data, look->tokens, look->frames);
     struct backend *be = s->w->be;
@@ -143,7 +144,7 @@ int whisper_align(struct asr_session *session, uint32_t slot, const int32_t *tok
     struct whisper_session *s = whisper_session_of(session);
     struct look look = {.heads = heads, .head_count = head_count, .frames = frames, .tokens = n};
     int64_t start = clock_mono_ns();
-    int rc = check(s, slot, tokens, &look, err);
+    int rc = check_align_request(s, slot, tokens, &look, err);
 
     if (rc != 0)
         return rc;
@@ -153,10 +154,10 @@ int whisper_align(struct asr_session *session, uint32_t slot, const int32_t *tok
         logprob[i] = 0;
     for (; rc == 0 && look.at < n; look.at += look.rows) {
         look.rows = n - look.at < s->asr.rows ? n - look.at : s->asr.rows;
-        rc = feed(s, slot, tokens, &look, logprob, err);
+        rc = run_align_rows(s, slot, tokens, &look, logprob, err);
     }
     if (rc == 0)
-        rc = align(s, &look, matrix, err);
+        rc = compute_align_matrix(s, &look, matrix, err);
     if (rc != 0)
         return rc;
     s->branch[slot * s->shape.branches].seen = n;

@@ -79,7 +79,7 @@ void whisper_describe(struct whisper *w, enum precision precision)
         .frame_samples = FRAME_SAMPLES,
         .language = "en",
         .precision = precision,
-        .cache = cache_precision_settle(CACHE_AUTO, precision),
+        .cache = cache_precision_resolve(CACHE_AUTO, precision),
     };
 }
 
@@ -182,7 +182,7 @@ static int predict_unloaded(const struct asr_setup *setup, bool halves, struct a
     if (shape.align_heads)
         shape.align_heads = count_heads(NULL, &config, heads);
     *ret = whisper_predict_bytes(&config, setup->precision,
-                                 cache_precision_settle(setup->cache, setup->precision), halves,
+                                 cache_precision_resolve(setup->cache, setup->precision), halves,
                                  shape);
     return 0;
 }

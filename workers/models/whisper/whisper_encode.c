@@ -16,8 +16,8 @@
 #include "base/clock.h"
 #include "workers/models/whisper/whisper_session.h"
 
-static int norm(struct whisper_session *s, struct tensor x, const struct norm *n, struct tensor y,
-                struct err *err)
+static int apply_layer_norm(struct whisper_session *s, struct tensor x, const struct norm *n,
+                            struct tensor y, struct err *err)
 {
     struct backend *be = s->w->encoder_be;
 
@@ -25,7 +25,7 @@ static int norm(struct whisper_session *s, struct tensor x, const struct norm *n
 }
 
 /* The rows of n windows out of a scratch tensor, each of them `rows` long. */
-static struct tensor of(struct tensor t, uint32_t n, uint32_t rows)
+static struct tensor slice_window_rows(struct tensor t, uint32_t n, uint32_t rows)
 {
     return head_rows(t, n * rows);
 }
@@ -35,21 +35,22 @@ static int encode_mel(struct whisper_session *s, uint32_t n, struct err *err)
 {
     struct backend *be = s->w->encoder_be;
 
-    return be->ops->mel(be, s->mel, s->audio, n, of(s->spectrogram, n, WHISPER_FRAMES), err);
+    return be->ops->mel(be, s->mel, s->audio, n,
+                        slice_window_rows(s->spectrogram, n, WHISPER_FRAMES), err);
 }
 
 /* s->spectrogram to s->x, as it enters the first layer. */
 static int encode_front(struct whisper_session *s, uint32_t n, struct err *err)
 {
     struct backend *be = s->w->encoder_be;
-    struct tensor in = of(s->spectrogram, n, WHISPER_FRAMES);
-    struct tensor conv1 = of(s->conv1, n, WHISPER_FRAMES);
-    struct tensor conv2 = of(s->conv2, n, WHISPER_POSITIONS);
-    struct tensor x = of(s->x, n, WHISPER_POSITIONS);
+    struct tensor in = slice_window_rows(s->spectrogram, n, WHISPER_FRAMES);
+    struct tensor conv1 = slice_window_rows(s->conv1, n, WHISPER_FRAMES);
+    struct tensor conv2 = slice_window_rows(s->conv2, n, WHISPER_POSITIONS);
+    struct tensor x = slice_window_rows(s->x, n, WHISPER_POSITIONS);
     int rc = 0;
 
     if (s->w->type != DTYPE_F32) {
-        struct tensor converted = of(s->conv_in, n, WHISPER_FRAMES);
+        struct tensor converted = slice_window_rows(s->conv_in, n, WHISPER_FRAMES);
 
         rc = be->ops->copy(be, converted, in, err);
         in = converted;
@@ -71,12 +72,14 @@ static int encode_layer(struct whisper_session *s, const struct encoder_layer *l
 {
     struct backend *be = s->w->encoder_be;
     int64_t d = s->w->config.d_model;
-    struct tensor x = of(s->x, n, WHISPER_POSITIONS), h = of(s->h, n, WHISPER_POSITIONS);
-    struct tensor qkv = of(s->qkv, n, WHISPER_POSITIONS), ffn = of(s->ffn, n, WHISPER_POSITIONS);
-    struct tensor attended = of(s->attended, n, WHISPER_POSITIONS);
+    struct tensor x = slice_window_rows(s->x, n, WHISPER_POSITIONS),
+                  h = slice_window_rows(s->h, n, WHISPER_POSITIONS);
+    struct tensor qkv = slice_window_rows(s->qkv, n, WHISPER_POSITIONS),
+                  ffn = slice_window_rows(s->ffn, n, WHISPER_POSITIONS);
+    struct tensor attended = slice_window_rows(s->attended, n, WHISPER_POSITIONS);
     int rc;
 
-    rc = norm(s, x, &l->attention_norm, h, err);
+    rc = apply_layer_norm(s, x, &l->attention_norm, h, err);
     if (rc == 0)
         rc = be->ops->linear(be, l->qkv, h, EPILOGUE_NONE, qkv, err);
     if (rc == 0)
@@ -85,7 +88,7 @@ static int encode_layer(struct whisper_session *s, const struct encoder_layer *l
     if (rc == 0)
         rc = be->ops->linear(be, l->out, attended, EPILOGUE_ADD, x, err);
     if (rc == 0)
-        rc = norm(s, x, &l->ffn_norm, h, err);
+        rc = apply_layer_norm(s, x, &l->ffn_norm, h, err);
     if (rc == 0)
         rc = be->ops->linear(be, l->fc1, h, EPILOGUE_GELU, ffn, err);
     if (rc == 0)
@@ -97,15 +100,16 @@ static int encode_layer(struct whisper_session *s, const struct encoder_layer *l
 static int encode_layers(struct whisper_session *s, uint32_t n, uint32_t layers, struct err *err)
 {
     struct backend *be = s->w->encoder_be;
-    struct tensor output = of(s->output, n, WHISPER_POSITIONS);
+    struct tensor output = slice_window_rows(s->output, n, WHISPER_POSITIONS);
     int rc = 0;
 
     for (uint32_t i = 0; rc == 0 && i < layers; i++)
         rc = encode_layer(s, &s->w->encoder[i], n, err);
     if (rc == 0)
-        rc = norm(s, of(s->x, n, WHISPER_POSITIONS), &s->w->encoder_norm, output, err);
+        rc = apply_layer_norm(s, slice_window_rows(s->x, n, WHISPER_POSITIONS), &s->w->encoder_norm,
+                              output, err);
     if (rc == 0)
-        rc = be->ops->copy(be, of(s->h, n, WHISPER_POSITIONS), output, err);
+        rc = be->ops->copy(be, slice_window_rows(s->h, n, WHISPER_POSITIONS), output, err);
     return rc;
 }
 
@@ -116,7 +120,7 @@ static int encode_cross(struct whisper_session *s, const uint32_t *slots, uint32
 {
     struct backend *be = s->w->encoder_be;
     int64_t d = s->w->config.d_model;
-    struct tensor h = of(s->h, n, WHISPER_POSITIONS);
+    struct tensor h = slice_window_rows(s->h, n, WHISPER_POSITIONS);
     struct tensor kv = tensor_of(s->w->type, s->qkv.data, h.rows, 2 * d);
     int rc = be != s->w->be ? be->ops->after(be, s->w->be, err) : 0;
 
@@ -131,7 +135,8 @@ static int encode_cross(struct whisper_session *s, const uint32_t *slots, uint32
 
 /* The end of a stage that began at *start. Where stages are not timed the device goes on without
  * a pause: it computes while the next windows' audio is on its way. */
-static int lap(struct whisper_session *s, int64_t *stage, int64_t *start, struct err *err)
+static int time_encode_stage(struct whisper_session *s, int64_t *stage, int64_t *start,
+                             struct err *err)
 {
     int64_t now;
     int rc;
@@ -154,24 +159,24 @@ static int encode_some(struct whisper_session *s, const uint32_t *slots, uint32_
     int rc = encode_mel(s, n, err);
 
     if (rc == 0)
-        rc = lap(s, &s->asr.times.mel_ns, &start, err);
+        rc = time_encode_stage(s, &s->asr.times.mel_ns, &start, err);
     if (rc == 0)
         rc = encode_front(s, n, err);
     if (rc == 0)
         rc = encode_layers(s, n, s->w->config.encoder_layers, err);
     if (rc == 0)
-        rc = lap(s, &s->asr.times.encoder_ns, &start, err);
+        rc = time_encode_stage(s, &s->asr.times.encoder_ns, &start, err);
     if (rc == 0)
         rc = encode_cross(s, slots, n, s->w->config.decoder_layers, err);
     if (rc == 0)
-        rc = lap(s, &s->asr.times.cross_ns, &start, err);
+        rc = time_encode_stage(s, &s->asr.times.cross_ns, &start, err);
     return rc;
 }
 
 /* The next batch out of n windows: a whole one, or a single window. A device prepares itself for
  * each number of windows, an attention for seconds; these two are prepared when the session is
  * made, and no others come later. */
-static uint32_t batch(const struct whisper_session *s, uint32_t n)
+static uint32_t choose_batch_size(const struct whisper_session *s, uint32_t n)
 {
     return n >= s->shape.windows ? s->shape.windows : 1;
 }
@@ -217,7 +222,7 @@ static bool under_way(const struct whisper_session *s) { return s->waves_begun !
 static uint32_t place_of(uint64_t number) { return (uint32_t)(number % ASR_WAVES); }
 
 /* The oldest wave is there. */
-static uint32_t land(struct whisper_session *s)
+static uint32_t complete_oldest_wave(struct whisper_session *s)
 {
     const struct wave *w = &s->wave[place_of(s->waves_there++)];
     int64_t now = clock_mono_ns();
@@ -247,7 +252,7 @@ int whisper_encoded(struct asr_session *session, bool wait, uint32_t *ret, struc
     else
         rc = be->ops->posted(be, s->wave_box + place_of(s->waves_there), &there, err);
     if (rc == 0 && there)
-        *ret = land(s);
+        *ret = complete_oldest_wave(s);
     return rc;
 }
 
@@ -261,7 +266,7 @@ static int encode_wave(struct whisper_session *s, struct wave *w, const struct a
     *w = (struct wave){n, w->slots, clock_mono_ns()};
     s->peek = -1;
     for (uint32_t at = 0; rc == 0 && at < n;) {
-        uint32_t k = batch(s, n - at);
+        uint32_t k = choose_batch_size(s, n - at);
 
         for (uint32_t i = 0; i < k; i++) {
             s->audio[i] = (struct audio){windows[at + i].pcm, windows[at + i].n};
@@ -317,7 +322,7 @@ int whisper_encode(struct asr_session *session, const struct asr_window *windows
 }
 
 /* n windows of silence, through a layer of each kind. */
-static int rehearse(struct whisper_session *s, uint32_t n, struct err *err)
+static int rehearse_silence(struct whisper_session *s, uint32_t n, struct err *err)
 {
     int rc = encode_mel(s, n, err);
 
@@ -341,9 +346,9 @@ int whisper_warm_encoder(struct whisper_session *s, struct err *err)
         s->wave[0].slots[i] = i;
     }
     if (rc == 0)
-        rc = rehearse(s, s->shape.windows, err);
+        rc = rehearse_silence(s, s->shape.windows, err);
     if (rc == 0 && s->shape.windows > 1)
-        rc = rehearse(s, 1, err);
+        rc = rehearse_silence(s, 1, err);
     if (rc == 0)
         rc = be->ops->sync(be, err);
     if (be->ops->rehearse)

@@ -42,13 +42,13 @@ static bool same_shape(const struct weight *t, const int64_t dim[3], uint32_t ra
     return true;
 }
 
-static void shape_text(char *out, size_t cap, const int64_t *dim, uint32_t rank)
+static void shape_text(char *out, size_t capacity, const int64_t *dim, uint32_t rank)
 {
     size_t n = 0;
 
     out[0] = '\0';
-    for (uint32_t i = 0; i < rank && n < cap; i++)
-        n += (size_t)snprintf(out + n, cap - n, "%s%lld", i ? " x " : "", (long long)dim[i]);
+    for (uint32_t i = 0; i < rank && n < capacity; i++)
+        n += (size_t)snprintf(out + n, capacity - n, "%s%lld", i ? " x " : "", (long long)dim[i]);
 }
 
 /* Values of one tensor of exactly this shape. base 1: a norm's factor, which a made-up model has at
@@ -342,7 +342,7 @@ static int measure_mel(struct whisper *w, struct err *err)
     return 0;
 }
 
-static int warm(struct whisper *w, struct err *err)
+static int warm_up_whisper(struct whisper *w, struct err *err)
 {
     struct asr_session *s;
     int rc = whisper_session_new(&w->asr, (struct asr_shape){.slots = 1, .windows = 1}, &s, err);
@@ -383,7 +383,7 @@ static int whisper_new(const struct whisper_config *config, struct source *src, 
     if (rc == 0)
         rc = measure_mel(w, err);
     if (rc == 0)
-        rc = warm(w, err);
+        rc = warm_up_whisper(w, err);
     if (rc != 0) {
         whisper_free(&w->asr);
         return rc;

@@ -164,7 +164,7 @@ int whisper_write_rows(struct whisper_session *s, const struct asr_row *rows, ui
     return whisper_send_rows(s, n, width, err);
 }
 
-void whisper_settle_rows(struct whisper_session *s, const struct asr_row *rows,
+void whisper_finish_rows(struct whisper_session *s, const struct asr_row *rows,
                          const struct choice_ask *asks, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {

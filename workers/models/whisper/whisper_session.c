@@ -40,7 +40,7 @@ uint64_t whisper_slot_bytes(const struct asr_model *m, uint32_t branches)
 }
 
 /* What may still be allocated, as far as is known. */
-static uint64_t room(const struct backend *be)
+static uint64_t find_free_memory(const struct backend *be)
 {
     uint64_t most = be->budget != 0 ? be->budget : be->info.memory_free;
 
@@ -57,7 +57,7 @@ uint32_t whisper_default_slots(const struct asr_model *m, uint32_t branches)
     bool wide = w->be->info.wide_batches;
     uint32_t most = (wide ? WIDE_ROWS : HOST_ROWS) / (branches ? branches : 1);
     uint32_t least = wide ? WIDE_SLOTS : HOST_SLOTS;
-    uint64_t fit = room(w->be) / 4 / whisper_slot_bytes(m, branches);
+    uint64_t fit = find_free_memory(w->be) / 4 / whisper_slot_bytes(m, branches);
 
     if (most < least)
         most = least;
@@ -171,7 +171,7 @@ static uint64_t bytes_of(const struct whisper *w, struct asr_shape shape)
 
 /* The shape with what was left open: never more windows than slots; where grouping would change
  * results, one. */
-static struct asr_shape settle_shape(const struct whisper *w, struct asr_shape shape)
+static struct asr_shape resolve_shape(const struct whisper *w, struct asr_shape shape)
 {
     const struct backend *be = w->be;
     bool chosen = shape.windows == 0;
@@ -183,7 +183,7 @@ static struct asr_shape settle_shape(const struct whisper *w, struct asr_shape s
         shape.windows = 1;
     if (shape.windows > shape.slots)
         shape.windows = shape.slots;
-    while (chosen && shape.windows > 1 && bytes_of(w, shape) > room(be))
+    while (chosen && shape.windows > 1 && bytes_of(w, shape) > find_free_memory(be))
         shape.windows /= 2;
     return shape;
 }
@@ -192,7 +192,7 @@ uint64_t whisper_session_bytes(const struct asr_model *m, struct asr_shape shape
 {
     const struct whisper *w = whisper_of(m);
 
-    return bytes_of(w, settle_shape(w, shape));
+    return bytes_of(w, resolve_shape(w, shape));
 }
 
 /* ---- making ---- */
@@ -328,7 +328,7 @@ int whisper_session_new(struct asr_model *m, struct asr_shape shape, struct asr_
     if (!s)
         return err_set(err, ERR_NOMEM, "out of memory for a session");
     s->w = w;
-    size_session(s, settle_shape(w, shape));
+    size_session(s, resolve_shape(w, shape));
     s->records = w->be->ops->record_begin != NULL;
     s->peek = -1;
     rc = take_boxes(s, err);
@@ -407,7 +407,7 @@ void whisper_session_free(struct asr_session *session)
 
 /* ---- looking inside ---- */
 
-static int peek(const struct whisper_session *s, uint32_t slot, struct err *err)
+static int check_peek_slot(const struct whisper_session *s, uint32_t slot, struct err *err)
 {
     if (s->peek == (int64_t)slot && s->encoded[slot])
         return 0;
@@ -427,7 +427,7 @@ int whisper_peek_mel(struct asr_session *session, uint32_t slot, float *out, str
     struct whisper_session *s = whisper_session_of(session);
     int64_t bins = s->w->config.mel_bins;
     float *frames;
-    int rc = peek(s, slot, err);
+    int rc = check_peek_slot(s, slot, err);
 
     if (rc != 0)
         return rc;
@@ -445,7 +445,7 @@ int whisper_peek_encoder(struct asr_session *session, uint32_t slot, float *out,
 {
     struct whisper_session *s = whisper_session_of(session);
     struct backend *be = s->w->encoder_be;
-    int rc = peek(s, slot, err);
+    int rc = check_peek_slot(s, slot, err);
 
     return rc != 0 ? rc : be->ops->get(be, out, peek_rows(s, s->output), err);
 }

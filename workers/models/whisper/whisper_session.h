@@ -139,7 +139,7 @@ int whisper_write_rows(struct whisper_session *s, const struct asr_row *rows, ui
 /* The same of the n rows that lie in s->to_rows. */
 int whisper_send_rows(struct whisper_session *s, uint32_t n, uint32_t width, struct err *err);
 /* Their caches hold them from now on. asks: or NULL, none. */
-void whisper_settle_rows(struct whisper_session *s, const struct asr_row *rows,
+void whisper_finish_rows(struct whisper_session *s, const struct asr_row *rows,
                          const struct choice_ask *asks, uint32_t n);
 /* How many rows a step of n has with its padding, because devices that record steps prepare
  * themselves for each number; n itself elsewhere. index: its place among them. */

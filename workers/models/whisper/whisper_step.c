@@ -15,8 +15,8 @@
 #include "base/log.h"
 #include "workers/models/whisper/whisper_session.h"
 
-static int norm(struct whisper_session *s, struct tensor x, const struct norm *n, struct tensor y,
-                struct err *err)
+static int apply_layer_norm(struct whisper_session *s, struct tensor x, const struct norm *n,
+                            struct tensor y, struct err *err)
 {
     return s->w->be->ops->layer_norm(s->w->be, x, n->gamma, n->beta, WHISPER_NORM_EPSILON, y, err);
 }
@@ -34,7 +34,7 @@ static int step_own_attention(struct whisper_session *s, uint32_t layer, uint32_
     struct tensor qkv = head_rows(s->step_qkv, n), attended = head_rows(s->step_attended, n);
     int rc;
 
-    rc = norm(s, x, &l->attention_norm, h, err);
+    rc = apply_layer_norm(s, x, &l->attention_norm, h, err);
     if (rc == 0)
         rc = be->ops->linear(be, l->qkv, h, EPILOGUE_NONE, qkv, err);
     if (rc == 0)
@@ -56,7 +56,7 @@ static int step_cross_attention(struct whisper_session *s, uint32_t layer, uint3
     struct tensor q = head_rows(s->step_q, n), attended = head_rows(s->step_attended, n);
     int rc;
 
-    rc = norm(s, x, &l->cross_norm, h, err);
+    rc = apply_layer_norm(s, x, &l->cross_norm, h, err);
     if (rc == 0)
         rc = be->ops->linear(be, l->cross_q, h, EPILOGUE_NONE, q, err);
     if (rc == 0 && look)
@@ -77,7 +77,7 @@ static int step_ffn(struct whisper_session *s, uint32_t layer, uint32_t n, struc
     struct tensor ffn = head_rows(s->step_ffn, n);
     int rc;
 
-    rc = norm(s, x, &l->ffn_norm, h, err);
+    rc = apply_layer_norm(s, x, &l->ffn_norm, h, err);
     if (rc == 0)
         rc = be->ops->linear(be, l->fc1, h, EPILOGUE_GELU, ffn, err);
     if (rc == 0)
@@ -107,7 +107,7 @@ int whisper_step_logits(struct whisper_session *s, uint32_t n, struct err *err)
 {
     struct backend *be = s->w->be;
     struct tensor h = head_rows(s->step_h, n);
-    int rc = norm(s, head_rows(s->step_x, n), &s->w->decoder_norm, h, err);
+    int rc = apply_layer_norm(s, head_rows(s->step_x, n), &s->w->decoder_norm, h, err);
 
     return rc != 0
                ? rc
@@ -133,7 +133,7 @@ uint32_t whisper_step_width(const struct whisper_session *s, uint32_t n, uint32_
 }
 
 /* A step that began at `start` has ended, perhaps begun while another was under way. */
-static void count(struct whisper_session *s, uint32_t n, int64_t start)
+static void count_step_time(struct whisper_session *s, uint32_t n, int64_t start)
 {
     int64_t from = start > s->ended_at ? start : s->ended_at;
 
@@ -144,7 +144,8 @@ static void count(struct whisper_session *s, uint32_t n, int64_t start)
 }
 
 /* The rows' caches alone. */
-static int fill(struct whisper_session *s, const struct asr_row *rows, uint32_t n, struct err *err)
+static int fill_row_caches(struct whisper_session *s, const struct asr_row *rows, uint32_t n,
+                           struct err *err)
 {
     uint32_t index, width = whisper_step_width(s, n, &index);
     int rc = whisper_write_rows(s, rows, n, width, err);
@@ -165,7 +166,7 @@ int whisper_step(struct asr_session *session, const struct asr_row *rows, uint32
         rc = err_set(err, ERR_DEVICE, "a step while others are under way");
     if (rc != 0)
         return rc;
-    rc = fill(s, rows, n, err);
+    rc = fill_row_caches(s, rows, n, err);
     if (rc == 0 && logits)
         rc = whisper_step_logits(s, n, err);
     if (rc == 0)
@@ -173,8 +174,8 @@ int whisper_step(struct asr_session *session, const struct asr_row *rows, uint32
                     : be->ops->sync(be, err);
     if (rc != 0)
         return rc;
-    whisper_settle_rows(s, rows, NULL, n);
-    count(s, n, start);
+    whisper_finish_rows(s, rows, NULL, n);
+    count_step_time(s, n, start);
     return 0;
 }
 
@@ -209,7 +210,8 @@ static int step_choices(struct whisper_session *s, uint32_t width, struct err *e
     return rc;
 }
 
-static int record(struct whisper_session *s, struct bucket *b, uint32_t width, struct err *err)
+static int record_step_graph(struct whisper_session *s, struct bucket *b, uint32_t width,
+                             struct err *err)
 {
     struct backend *be = s->w->be;
     struct recording *made = NULL;
@@ -237,7 +239,7 @@ static int run_choices(struct whisper_session *s, uint32_t width, uint32_t index
     int rc;
 
     if (b->prepared && !b->recording && s->records) {
-        rc = record(s, b, width, err);
+        rc = record_step_graph(s, b, width, err);
         if (rc != 0) {
             s->records = false;
             log_warn("steps are not recorded from now on, which is slower: %s", err->msg);
@@ -273,7 +275,7 @@ static uint32_t list_answered(struct whisper_session *s, const struct choice_ask
 }
 
 /* The answered rows of s->step_x to its first ones. */
-static int gather(struct whisper_session *s, uint32_t answered, struct err *err)
+static int gather_answered_rows(struct whisper_session *s, uint32_t answered, struct err *err)
 {
     struct backend *be = s->w->be;
     int rc = 0;
@@ -339,11 +341,11 @@ static int choose_plain(struct whisper_session *s, const struct asr_row *rows,
                         const struct choice_ask *asks, uint32_t n, uint32_t answered, bool top,
                         struct err *err)
 {
-    int rc = fill(s, rows, n, err);
+    int rc = fill_row_caches(s, rows, n, err);
 
     if (rc != 0 || answered == 0)
         return rc;
-    rc = gather(s, answered, err);
+    rc = gather_answered_rows(s, answered, err);
     if (rc == 0)
         rc = write_asks(s, asks, answered, answered, err);
     return rc != 0 ? rc : choose_rows(s, answered, top, err);
@@ -392,7 +394,7 @@ int whisper_choose_begin(struct asr_session *session, const struct asr_row *rows
         s->ended = s->begun;
         return rc;
     }
-    whisper_settle_rows(s, rows, asks, n);
+    whisper_finish_rows(s, rows, asks, n);
     s->under_way[place_of(s->begun++)] = u;
     return 0;
 }
@@ -419,7 +421,7 @@ int whisper_choose_end(struct asr_session *session, struct choice *ret, struct c
         memcpy(ret, s->from_choices, u->n * sizeof(*ret));
     else
         put_answers(s, u->n, u->answered, ret, top);
-    count(s, u->n, u->start);
+    count_step_time(s, u->n, u->start);
     return 0;
 }
 

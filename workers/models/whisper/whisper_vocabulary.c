@@ -113,7 +113,7 @@ static int parse_once(struct reading *r, struct vocabulary **ret, struct err *er
 }
 
 /* What is suppressed is a matter of the tokens, which must be there before. */
-static int parse(struct reading *r, struct vocabulary **ret, struct err *err)
+static int parse_whisper_vocabulary(struct reading *r, struct vocabulary **ret, struct err *err)
 {
     json_t *unsaid = NULL;
     int rc = parse_once(r, ret, err);
@@ -129,7 +129,7 @@ static int parse(struct reading *r, struct vocabulary **ret, struct err *err)
 }
 
 /* The number of output rows decides which languages there are, and bounds the ids. */
-static int begin(struct reading *r, uint32_t rows, struct err *err)
+static int begin_vocabulary_reading(struct reading *r, uint32_t rows, struct err *err)
 {
     json_t *config = json_pack("{s:I}", "vocab_size", (json_int_t)rows);
 
@@ -143,7 +143,7 @@ static int begin(struct reading *r, uint32_t rows, struct err *err)
     return 0;
 }
 
-static void end(struct reading *r)
+static void free_vocabulary_reading(struct reading *r)
 {
     json_decref(r->generation);
     free(r->config);
@@ -266,7 +266,7 @@ static int read_ct2(const char *dir, struct vocabulary **ret, struct err *err)
     int rc = whisper_read_sizes(dir, &sizes, err);
 
     if (rc == 0)
-        rc = begin(&r, sizes.vocab_size, err);
+        rc = begin_vocabulary_reading(&r, sizes.vocab_size, err);
     if (rc == 0)
         rc = take_ct2_config(&r, dir, err);
     if (rc != 0)
@@ -280,9 +280,9 @@ static int read_ct2(const char *dir, struct vocabulary **ret, struct err *err)
             rc = take_list(&r, &list, err);
     }
     if (rc == 0)
-        rc = parse(&r, ret, err);
+        rc = parse_whisper_vocabulary(&r, ret, err);
 out:
-    end(&r);
+    free_vocabulary_reading(&r);
     list_free(&list);
     buf_free(&tokenizer);
     return rc != 0 ? err_prefix(err, "model %s", dir) : 0;
@@ -393,14 +393,14 @@ static int read_ggml(const char *file, struct vocabulary **ret, struct err *err)
     if (rc == 0)
         rc = ggml_file_open(file, &g, err);
     if (rc == 0)
-        rc = begin(&r, sizes.vocab_size, err);
+        rc = begin_vocabulary_reading(&r, sizes.vocab_size, err);
     if (rc == 0)
         rc = put_known_heads(&r, &sizes, err);
     if (rc == 0)
         rc = take_ggml_tokens(&list, &r, g, sizes.vocab_size, err);
     if (rc == 0)
-        rc = parse(&r, ret, err);
-    end(&r);
+        rc = parse_whisper_vocabulary(&r, ret, err);
+    free_vocabulary_reading(&r);
     free(list.token);
     free(list.name);
     ggml_file_close(g);

@@ -177,7 +177,7 @@ static int take_memory(struct yamnet *y, struct err *err)
 }
 
 /* As many patches as ever, of silence, so that what the device takes for that is taken now. */
-static int warm(struct yamnet *y, struct err *err)
+static int warm_up_yamnet(struct yamnet *y, struct err *err)
 {
     size_t n = reach(y->patches);
     float *pcm = calloc(n, sizeof(*pcm));
@@ -192,7 +192,7 @@ static int warm(struct yamnet *y, struct err *err)
     return rc;
 }
 
-static int load(struct yamnet *y, const char *dir, struct err *err)
+static int load_yamnet(struct yamnet *y, const char *dir, struct err *err)
 {
     struct weights *w = NULL;
     int rc = yamnet_check_config(dir, err);
@@ -212,7 +212,7 @@ static int load(struct yamnet *y, const char *dir, struct err *err)
         rc = y->be->ops->filter_bank_new(y->be, &bank, &y->bank, err);
     if (rc == 0)
         rc = take_memory(y, err);
-    return rc == 0 ? warm(y, err) : rc;
+    return rc == 0 ? warm_up_yamnet(y, err) : rc;
 }
 
 int yamnet_load(const char *dir, struct backend *be, uint32_t patches, struct yamnet **ret,
@@ -230,7 +230,7 @@ int yamnet_load(const char *dir, struct backend *be, uint32_t patches, struct ya
         return no_memory(err);
     y->be = be;
     y->patches = patches ? patches : wide ? MANY_PATCHES : FEW_PATCHES;
-    rc = load(y, dir, err);
+    rc = load_yamnet(y, dir, err);
     if (rc != 0) {
         if (rc == ERR_MODEL)
             err_prefix(err, "%.200s", dir);
@@ -297,7 +297,8 @@ uint32_t yamnet_count(size_t n)
 }
 
 /* The patches' images in device memory at y->a. */
-static int listen(struct yamnet *y, const float *pcm, size_t n, uint32_t patches, struct err *err)
+static int compute_patch_images(struct yamnet *y, const float *pcm, size_t n, uint32_t patches,
+                                struct err *err)
 {
     const struct backend_ops *ops = y->be->ops;
     size_t end = reach(patches);
@@ -320,8 +321,8 @@ struct shape {
 
 /* Convolution i (layer 1's, then two for each layer) of images of shape *s; *s becomes what lies at
  * `to` then. */
-static int convolve(struct yamnet *y, uint32_t i, uint32_t patches, const float *from, float *to,
-                    struct shape *s, struct err *err)
+static int convolve_layer(struct yamnet *y, uint32_t i, uint32_t patches, const float *from,
+                          float *to, struct shape *s, struct err *err)
 {
     const struct yamnet_layer *l = &yamnet_layers[(i + 1) / 2];
     bool wide = i == 0 || i % 2;
@@ -347,7 +348,7 @@ static int convolve_all(struct yamnet *y, uint32_t patches, uint32_t convolution
 
     *s = (struct shape){YAMNET_FRAMES, YAMNET_BINS, 1};
     for (uint32_t i = 0; rc == 0 && i < convolutions; i++) {
-        rc = convolve(y, i, patches, from, to, s, err);
+        rc = convolve_layer(y, i, patches, from, to, s, err);
         next = from;
         from = to;
         to = next;
@@ -372,7 +373,7 @@ int yamnet_look(struct yamnet *y, const float *image, uint32_t convolutions, flo
 }
 
 /* From the images in y->a to y->vectors and y->scores. */
-static int compute(struct yamnet *y, uint32_t patches, struct err *err)
+static int compute_sound_scores(struct yamnet *y, uint32_t patches, struct err *err)
 {
     const struct backend_ops *ops = y->be->ops;
     struct spans spans = {y->spans, patches};
@@ -392,7 +393,7 @@ static int compute(struct yamnet *y, uint32_t patches, struct err *err)
 }
 
 /* No score and no value is outside of what it can be; a NaN is neither. */
-static int check(const float *x, size_t n, float high, struct err *err)
+static int check_output_range(const float *x, size_t n, float high, struct err *err)
 {
     for (size_t i = 0; i < n; i++)
         if (!(x[i] >= 0.0f && x[i] <= high))
@@ -415,7 +416,7 @@ int yamnet_listen(struct yamnet *y, const float *pcm, size_t n, float *ret, stru
     int rc = check_size(y, n, err);
 
     if (rc == 0)
-        rc = listen(y, pcm, n, patches, err);
+        rc = compute_patch_images(y, pcm, n, patches, err);
     return rc == 0 ? y->be->ops->read(y->be, ret, y->a, patches * IMAGE * sizeof(float), err) : rc;
 }
 
@@ -428,17 +429,17 @@ int yamnet_run(struct yamnet *y, const float *pcm, size_t n, float *scores, floa
     int rc = check_size(y, n, err);
 
     if (rc == 0)
-        rc = listen(y, pcm, n, patches, err);
+        rc = compute_patch_images(y, pcm, n, patches, err);
     if (rc == 0)
-        rc = compute(y, patches, err);
+        rc = compute_sound_scores(y, patches, err);
     if (rc == 0)
         rc = ops->read(y->be, scores, y->scores, count * sizeof(*scores), err);
     if (rc == 0)
         rc = ops->read(y->be, y->staged, y->vectors, values * sizeof(float), err);
     if (rc == 0)
-        rc = check(scores, count, 1.0f, err);
+        rc = check_output_range(scores, count, 1.0f, err);
     if (rc == 0)
-        rc = check(y->staged, values, 3.402823466e38f, err);
+        rc = check_output_range(y->staged, values, 3.402823466e38f, err);
     if (rc == 0 && vectors)
         memcpy(vectors, y->staged, values * sizeof(*vectors));
     return rc;

@@ -33,8 +33,8 @@ static void tree_free(struct tree *t)
     free(t->parent);
 }
 
-static int grow(const float *unit, uint32_t n, uint32_t size, double stop, uint32_t threads,
-                struct tree *ret, struct err *err)
+static int build_merge_tree(const float *unit, uint32_t n, uint32_t size, double stop,
+                            uint32_t threads, struct tree *ret, struct err *err)
 {
     struct tree t = {.n = n};
     int rc;
@@ -55,7 +55,7 @@ int ahc_cut(const float *unit, uint32_t n, uint32_t size, double threshold, uint
             uint32_t *labels, uint32_t *clusters, struct err *err)
 {
     struct tree t;
-    int rc = grow(unit, n, size, threshold, threads, &t, err);
+    int rc = build_merge_tree(unit, n, size, threshold, threads, &t, err);
 
     if (rc != 0)
         return rc;
@@ -163,7 +163,7 @@ static int choose_cut(const float *unit, uint32_t size, const struct ahc_params 
 
         free(large);
         large = NULL;
-        rc = grow(unit, t->n, size, INFINITY, p->threads, &whole, err);
+        rc = build_merge_tree(unit, t->n, size, INFINITY, p->threads, &whole, err);
         if (rc == 0) {
             tree_free(t);
             *t = whole;
@@ -185,7 +185,7 @@ struct sums {
     uint32_t *counts; /* [clusters] */
 };
 
-static double likeness(const double *a, const double *b, uint32_t size)
+static double cosine_similarity(const double *a, const double *b, uint32_t size)
 {
     double ab = 0.0, aa = 0.0, bb = 0.0;
 
@@ -232,7 +232,8 @@ static void find_large(void *arg, uint32_t k)
 
         if (s->counts[other] < j->min_size)
             continue;
-        like = likeness(s->of + (size_t)k * j->size, s->of + (size_t)other * j->size, j->size);
+        like = cosine_similarity(s->of + (size_t)k * j->size, s->of + (size_t)other * j->size,
+                                 j->size);
         if (like > best) {
             best = like;
             j->into[k] = other;
@@ -240,8 +241,8 @@ static void find_large(void *arg, uint32_t k)
     }
 }
 
-static uint32_t renumber(uint32_t *labels, uint32_t n, const uint32_t *into, uint32_t clusters,
-                         uint32_t *number)
+static uint32_t renumber_labels(uint32_t *labels, uint32_t n, const uint32_t *into,
+                                uint32_t clusters, uint32_t *number)
 {
     uint32_t found = 0;
 
@@ -267,7 +268,7 @@ static int join_small(const float *unit, uint32_t n, uint32_t size, uint32_t min
                 : err_set(err, ERR_NOMEM, "no memory for %u clusters", *clusters);
     if (rc == 0) {
         threads_run(threads, *clusters, find_large, &j);
-        *clusters = renumber(labels, n, j.into, *clusters, j.into + *clusters);
+        *clusters = renumber_labels(labels, n, j.into, *clusters, j.into + *clusters);
     }
     free(j.s.of);
     free(j.s.counts);
@@ -284,7 +285,7 @@ int ahc_cluster(const float *unit, uint32_t n, uint32_t size, const struct ahc_p
 
     if (p->min_size < min_size)
         min_size = p->min_size > 0 ? p->min_size : 1;
-    rc = grow(unit, n, size, p->threshold, p->threads, &t, err);
+    rc = build_merge_tree(unit, n, size, p->threshold, p->threads, &t, err);
     if (rc != 0)
         return rc;
     rc = choose_cut(unit, size, p, min_size, &t, &made, &large, err);

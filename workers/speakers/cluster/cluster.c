@@ -39,8 +39,9 @@ static void bounds_of(const struct diarize_params *p, uint32_t n, uint32_t *low,
 }
 
 /* The means of labelled vectors. */
-static int means(const float *vectors, uint32_t n, uint32_t size, const uint32_t *labels,
-                 uint32_t count, struct clusters *ret, struct err *err)
+static int compute_centroids(const float *vectors, uint32_t n, uint32_t size,
+                             const uint32_t *labels, uint32_t count, struct clusters *ret,
+                             struct err *err)
 {
     double *sums = calloc((size_t)count * size, sizeof(*sums));
     uint32_t *sizes = calloc(count, sizeof(*sizes));
@@ -92,14 +93,14 @@ int cluster_ahc(const float *vectors, uint32_t n, uint32_t size, const struct di
 
     bounds_of(p, n, &ahc.min_clusters, &ahc.max_clusters);
     if (ahc.max_clusters < 2)
-        return means(vectors, n, size, NULL, 1, ret, err);
+        return compute_centroids(vectors, n, size, NULL, 1, ret, err);
     labels = malloc((size_t)n * sizeof(*labels));
     unit = unit_copy(vectors, n, size);
     rc = labels && unit ? ahc_cluster(unit, n, size, &ahc, labels, &count, err)
                         : err_set(err, ERR_NOMEM, "no memory to cluster %u vectors", n);
     free(unit);
     if (rc == 0)
-        rc = means(vectors, n, size, labels, count, ret, err);
+        rc = compute_centroids(vectors, n, size, labels, count, ret, err);
     free(labels);
     return rc;
 }
@@ -204,7 +205,7 @@ int cluster_vbx(const float *vectors, uint32_t n, uint32_t size, const double *f
     int rc;
 
     if (n < 2)
-        return means(vectors, n, size, NULL, 1, ret, err);
+        return compute_centroids(vectors, n, size, NULL, 1, ret, err);
     bounds_of(p, n, &low, &high);
     labels = malloc((size_t)n * sizeof(*labels));
     unit = unit_copy(vectors, n, size);
@@ -216,7 +217,7 @@ int cluster_vbx(const float *vectors, uint32_t n, uint32_t size, const double *f
         clusters_free(&found);
         rc = kmeans(unit, n, size, wanted, threads_of(p), labels, err);
         if (rc == 0)
-            rc = means(vectors, n, size, labels, wanted, &found, err);
+            rc = compute_centroids(vectors, n, size, labels, wanted, &found, err);
     }
     free(unit);
     free(labels);

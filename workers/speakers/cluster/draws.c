@@ -20,7 +20,7 @@ static void twist(struct draws *d)
     d->next = 0;
 }
 
-static uint32_t word(struct draws *d)
+static uint32_t draw_random_word(struct draws *d)
 {
     uint32_t y;
 
@@ -35,7 +35,7 @@ static uint32_t word(struct draws *d)
 
 double draws_next(struct draws *d)
 {
-    uint32_t high = word(d) >> 5, low = word(d) >> 6;
+    uint32_t high = draw_random_word(d) >> 5, low = draw_random_word(d) >> 6;
 
     return (high * 67108864.0 + low) / 9007199254740992.0;
 }

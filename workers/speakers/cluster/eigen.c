@@ -42,7 +42,7 @@ static void turn_columns(double *a, uint32_t n, uint32_t p, uint32_t q, double c
 }
 
 /* Makes a[p][q] nothing. */
-static void rotate(double *a, double *vectors, uint32_t n, uint32_t p, uint32_t q)
+static void rotate_to_zero(double *a, double *vectors, uint32_t n, uint32_t p, uint32_t q)
 {
     double apq = a[(size_t)p * n + q], theta, t, c;
 
@@ -56,7 +56,7 @@ static void rotate(double *a, double *vectors, uint32_t n, uint32_t p, uint32_t 
     turn_rows(vectors, n, p, q, c, t * c);
 }
 
-static void sort(double *values, double *vectors, uint32_t n)
+static void sort_eigenpairs(double *values, double *vectors, uint32_t n)
 {
     for (uint32_t i = 0; i + 1 < n; i++) {
         uint32_t best = i;
@@ -97,11 +97,11 @@ int eigen_symmetric(double *a, uint32_t n, double *values, double *vectors, stru
         before = off;
         for (uint32_t p = 0; p + 1 < n; p++)
             for (uint32_t q = p + 1; q < n; q++)
-                rotate(a, vectors, n, p, q);
+                rotate_to_zero(a, vectors, n, p, q);
     }
     for (uint32_t i = 0; i < n; i++)
         values[i] = a[(size_t)i * n + i];
-    sort(values, vectors, n);
+    sort_eigenpairs(values, vectors, n);
     return 0;
 }
 
@@ -116,7 +116,7 @@ static void swap_rows(double *a, double *b, uint32_t n)
 }
 
 /* One column of a becomes the unit's, and the same is done to b. */
-static bool eliminate(double *a, double *b, uint32_t n, uint32_t column)
+static bool eliminate_column(double *a, double *b, uint32_t n, uint32_t column)
 {
     uint32_t pivot = column;
     double scale;
@@ -154,7 +154,7 @@ int eigen_invert(double *a, uint32_t n, struct err *err)
     for (uint32_t i = 0; i < n; i++)
         b[(size_t)i * n + i] = 1.0;
     for (uint32_t i = 0; fine && i < n; i++)
-        fine = eliminate(a, b, n, i);
+        fine = eliminate_column(a, b, n, i);
     if (fine)
         memcpy(a, b, (size_t)n * n * sizeof(*a));
     free(b);

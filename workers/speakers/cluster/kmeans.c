@@ -32,14 +32,14 @@ struct means {
     uint32_t newest;   /* the vector that is tried as a center */
 };
 
-static const float *vector(const struct means *m, uint32_t i)
+static const float *vector_at(const struct means *m, uint32_t i)
 {
     return m->vectors + (size_t)i * m->size;
 }
 
-static double apart(const struct means *m, uint32_t i, uint32_t k)
+static double squared_center_distance(const struct means *m, uint32_t i, uint32_t k)
 {
-    const float *x = vector(m, i);
+    const float *x = vector_at(m, i);
     const double *c = m->centers + (size_t)k * m->size;
     double sum = 0.0;
 
@@ -67,13 +67,13 @@ static uint32_t end_of(const struct means *m, uint32_t part)
 
 /* ---- starts */
 
-static void approach(void *arg, uint32_t part)
+static void measure_trial_distances(void *arg, uint32_t part)
 {
     struct means *m = arg;
-    const float *c = vector(m, m->newest);
+    const float *c = vector_at(m, m->newest);
 
     for (uint32_t i = part * PART; i < end_of(m, part); i++) {
-        const float *x = vector(m, i);
+        const float *x = vector_at(m, i);
         double sum = 0.0;
 
 #pragma omp simd reduction(+ : sum)
@@ -86,11 +86,11 @@ static void approach(void *arg, uint32_t part)
 static double try_center(struct means *m, uint32_t i)
 {
     m->newest = i;
-    threads_run(m->threads, parts_of(m), approach, m);
+    threads_run(m->threads, parts_of(m), measure_trial_distances, m);
     return sum_of(m->tried, m->n);
 }
 
-static void swap(double **a, double **b)
+static void swap_arrays(double **a, double **b)
 {
     double *was = *a;
 
@@ -101,11 +101,11 @@ static void swap(double **a, double **b)
 static void set_center(struct means *m, uint32_t k, uint32_t i)
 {
     for (uint32_t d = 0; d < m->size; d++)
-        m->centers[(size_t)k * m->size + d] = (double)vector(m, i)[d];
+        m->centers[(size_t)k * m->size + d] = (double)vector_at(m, i)[d];
 }
 
 /* The first vector up to which the squared distances add up to `at`. */
-static uint32_t drawn(const struct means *m, double at)
+static uint32_t pick_weighted_vector(const struct means *m, double at)
 {
     double sum = 0.0;
 
@@ -126,21 +126,21 @@ static void add_center(struct means *m, uint32_t k, struct draws *draws, double 
     uint32_t best = 0;
 
     for (int i = 0; i < trials; i++) {
-        uint32_t one = drawn(m, draws_next(draws) * all);
+        uint32_t one = pick_weighted_vector(m, draws_next(draws) * all);
         double left = try_center(m, one);
 
         if (left < least) {
             least = left;
             best = one;
-            swap(&m->best, &m->tried);
+            swap_arrays(&m->best, &m->tried);
         }
     }
-    swap(&m->distances, &m->best);
+    swap_arrays(&m->distances, &m->best);
     *sum = least;
     set_center(m, k, best);
 }
 
-static void start(struct means *m, struct draws *draws)
+static void choose_initial_centers(struct means *m, struct draws *draws)
 {
     uint32_t first = (uint32_t)(draws_next(draws) * m->n);
     double sum;
@@ -148,7 +148,7 @@ static void start(struct means *m, struct draws *draws)
     for (uint32_t i = 0; i < m->n; i++)
         m->distances[i] = INFINITY;
     sum = try_center(m, first);
-    swap(&m->distances, &m->tried);
+    swap_arrays(&m->distances, &m->tried);
     set_center(m, 0, first);
     for (uint32_t k = 1; k < m->clusters; k++)
         add_center(m, k, draws, &sum);
@@ -156,14 +156,14 @@ static void start(struct means *m, struct draws *draws)
 
 /* ---- rounds */
 
-static void label(void *arg, uint32_t part)
+static void label_part(void *arg, uint32_t part)
 {
     struct means *m = arg;
 
     for (uint32_t i = part * PART; i < end_of(m, part); i++) {
         m->distances[i] = INFINITY;
         for (uint32_t k = 0; k < m->clusters; k++) {
-            double d = apart(m, i, k);
+            double d = squared_center_distance(m, i, k);
 
             if (d < m->distances[i]) {
                 m->distances[i] = d;
@@ -173,9 +173,9 @@ static void label(void *arg, uint32_t part)
     }
 }
 
-static void label_all(struct means *m) { threads_run(m->threads, parts_of(m), label, m); }
+static void label_all(struct means *m) { threads_run(m->threads, parts_of(m), label_part, m); }
 
-static void count(struct means *m)
+static void count_cluster_members(struct means *m)
 {
     memset(m->counts, 0, m->clusters * sizeof(*m->counts));
     for (uint32_t i = 0; i < m->n; i++)
@@ -183,7 +183,7 @@ static void count(struct means *m)
 }
 
 /* The vector that is farthest from its own center, of a cluster that has more than one; n: none. */
-static uint32_t farthest(const struct means *m)
+static uint32_t find_farthest_vector(const struct means *m)
 {
     uint32_t far = m->n;
 
@@ -198,7 +198,7 @@ static uint32_t farthest(const struct means *m)
 static void fill_empty(struct means *m)
 {
     for (uint32_t k = 0, far; k < m->clusters; k++) {
-        if (m->counts[k] > 0 || (far = farthest(m)) == m->n)
+        if (m->counts[k] > 0 || (far = find_farthest_vector(m)) == m->n)
             continue;
         m->counts[m->labels[far]]--;
         m->labels[far] = k;
@@ -212,12 +212,12 @@ static double move_centers(struct means *m)
 {
     double sum = 0.0;
 
-    count(m);
+    count_cluster_members(m);
     fill_empty(m);
     memset(m->moved, 0, (size_t)m->clusters * m->size * sizeof(*m->moved));
     for (uint32_t i = 0; i < m->n; i++)
         for (uint32_t d = 0; d < m->size; d++)
-            m->moved[(size_t)m->labels[i] * m->size + d] += (double)vector(m, i)[d];
+            m->moved[(size_t)m->labels[i] * m->size + d] += (double)vector_at(m, i)[d];
     for (uint32_t k = 0; k < m->clusters; k++)
         for (uint32_t d = 0; d < m->size; d++) {
             size_t at = (size_t)k * m->size + d;
@@ -226,12 +226,12 @@ static double move_centers(struct means *m)
             m->moved[at] = m->counts[k] ? m->moved[at] / m->counts[k] : m->centers[at];
             sum += (m->moved[at] - m->centers[at]) * (m->moved[at] - m->centers[at]);
         }
-    swap(&m->centers, &m->moved);
+    swap_arrays(&m->centers, &m->moved);
     return sum;
 }
 
 /* Returns the sum of the squared distances. */
-static double settle(struct means *m)
+static double iterate_until_stable(struct means *m)
 {
     double each = (double)m->n * m->clusters * m->size;
     int most = (int)fmax(ROUNDS_LEAST, fmin(ROUNDS, DIFFERENCES_MOST / each));
@@ -254,7 +254,7 @@ static double settle(struct means *m)
  * center, one of several goes there. */
 static void share_out(struct means *m)
 {
-    count(m);
+    count_cluster_members(m);
     fill_empty(m);
     for (uint32_t k = 0; k < m->clusters; k++)
         for (uint32_t i = m->n; m->counts[k] == 0 && i-- > 0;)
@@ -274,10 +274,10 @@ static double variance(const struct means *m)
         double mean = 0.0;
 
         for (uint32_t i = 0; i < m->n; i++)
-            mean += (double)vector(m, i)[d];
+            mean += (double)vector_at(m, i)[d];
         mean /= m->n;
         for (uint32_t i = 0; i < m->n; i++)
-            sum += ((double)vector(m, i)[d] - mean) * ((double)vector(m, i)[d] - mean);
+            sum += ((double)vector_at(m, i)[d] - mean) * ((double)vector_at(m, i)[d] - mean);
     }
     return sum / m->n / m->size;
 }
@@ -288,21 +288,21 @@ int kmeans(const float *vectors, uint32_t n, uint32_t size, uint32_t clusters, u
     struct means m = {
         .vectors = vectors, .n = n, .size = size, .clusters = clusters, .threads = threads};
     size_t values = (size_t)clusters * size;
-    double *room, least = INFINITY;
+    double *scratch, least = INFINITY;
     struct draws draws;
 
     if (clusters == 0 || clusters > n || size == 0)
         return err_set(err, ERR_INPUT, "%u clusters of %u vectors cannot be made", clusters, n);
-    room = malloc((2 * values + 3 * (size_t)n) * sizeof(double));
+    scratch = malloc((2 * values + 3 * (size_t)n) * sizeof(double));
     m.counts = calloc(clusters + 2 * (size_t)n, sizeof(uint32_t));
-    if (!room || !m.counts) {
-        free(room);
+    if (!scratch || !m.counts) {
+        free(scratch);
         free(m.counts);
         return err_set(err, ERR_NOMEM, "no memory for %u clusters", clusters);
     }
-    m.centers = room;
-    m.moved = room + values;
-    m.distances = room + 2 * values;
+    m.centers = scratch;
+    m.moved = scratch + values;
+    m.distances = scratch + 2 * values;
     m.tried = m.distances + n;
     m.best = m.tried + n;
     m.labels = m.counts + clusters;
@@ -312,15 +312,15 @@ int kmeans(const float *vectors, uint32_t n, uint32_t size, uint32_t clusters, u
     for (int i = 0; i < STARTS; i++) {
         double sum;
 
-        start(&m, &draws);
-        sum = settle(&m);
+        choose_initial_centers(&m, &draws);
+        sum = iterate_until_stable(&m);
         if (i > 0 && sum >= least)
             continue;
         least = sum;
         share_out(&m);
         memcpy(labels, m.labels, n * sizeof(*labels));
     }
-    free(room);
+    free(scratch);
     free(m.counts);
     return 0;
 }

@@ -55,43 +55,43 @@ struct linkage {
 
 /* ---- the heap: least key first, the older of equals */
 
-static bool before(const struct linkage *l, uint32_t a, uint32_t b)
+static bool precedes_in_heap(const struct linkage *l, uint32_t a, uint32_t b)
 {
     double x = l->clusters[a].key, y = l->clusters[b].key;
 
     return x < y || (x == y && a < b);
 }
 
-static void place(struct linkage *l, uint32_t at, uint32_t id)
+static void place_in_heap(struct linkage *l, uint32_t at, uint32_t id)
 {
     l->heap[at] = id;
     l->clusters[id].heap_at = at;
 }
 
-static void sink(struct linkage *l, uint32_t at)
+static void sift_heap_down(struct linkage *l, uint32_t at)
 {
     uint32_t id = l->heap[at];
 
     for (;;) {
         uint32_t child = 2 * at + 1;
 
-        if (child + 1 < l->alive && before(l, l->heap[child + 1], l->heap[child]))
+        if (child + 1 < l->alive && precedes_in_heap(l, l->heap[child + 1], l->heap[child]))
             child++;
-        if (child >= l->alive || !before(l, l->heap[child], id))
+        if (child >= l->alive || !precedes_in_heap(l, l->heap[child], id))
             break;
-        place(l, at, l->heap[child]);
+        place_in_heap(l, at, l->heap[child]);
         at = child;
     }
-    place(l, at, id);
+    place_in_heap(l, at, id);
 }
 
-static void rise(struct linkage *l, uint32_t at)
+static void sift_heap_up(struct linkage *l, uint32_t at)
 {
     uint32_t id = l->heap[at];
 
-    for (; at > 0 && before(l, id, l->heap[(at - 1) / 2]); at = (at - 1) / 2)
-        place(l, at, l->heap[(at - 1) / 2]);
-    place(l, at, id);
+    for (; at > 0 && precedes_in_heap(l, id, l->heap[(at - 1) / 2]); at = (at - 1) / 2)
+        place_in_heap(l, at, l->heap[(at - 1) / 2]);
+    place_in_heap(l, at, id);
 }
 
 static void heap_remove(struct linkage *l, uint32_t at)
@@ -100,9 +100,9 @@ static void heap_remove(struct linkage *l, uint32_t at)
 
     if (at == l->alive)
         return;
-    place(l, at, last);
-    sink(l, at);
-    rise(l, l->clusters[last].heap_at);
+    place_in_heap(l, at, last);
+    sift_heap_down(l, at);
+    sift_heap_up(l, l->clusters[last].heap_at);
 }
 
 /* ---- distances */
@@ -213,7 +213,7 @@ static double nearest_listed(const struct linkage *l, const struct cluster *c, u
 
 /* Raises the key of what the heap has on top. A new list decides in any case: of what float32
  * cannot tell apart it holds some, and one of them is taken. */
-static int refine(struct linkage *l, uint32_t id, struct err *err)
+static int refine_nearest_partner(struct linkage *l, uint32_t id, struct err *err)
 {
     struct cluster *c = &l->clusters[id];
     bool fresh = false;
@@ -235,14 +235,14 @@ static int refine(struct linkage *l, uint32_t id, struct err *err)
         fresh = true;
     }
     c->key = c->exact ? best : rest;
-    sink(l, c->heap_at);
-    rise(l, c->heap_at);
+    sift_heap_down(l, c->heap_at);
+    sift_heap_up(l, c->heap_at);
     return 0;
 }
 
 /* ---- merging */
 
-static double way(const struct linkage *l, const float *a, const float *b)
+static double measure_drift(const struct linkage *l, const float *a, const float *b)
 {
     double sum = 0.0;
 
@@ -251,7 +251,7 @@ static double way(const struct linkage *l, const float *a, const float *b)
     return sqrt(sum) + (double)points_slack(l->points);
 }
 
-static void bury(struct linkage *l, uint32_t id)
+static void remove_cluster(struct linkage *l, uint32_t id)
 {
     struct cluster *c = &l->clusters[id];
 
@@ -265,7 +265,7 @@ static void bury(struct linkage *l, uint32_t id)
     c->mean = NULL;
 }
 
-static void pack(struct linkage *l)
+static void compact_points(struct linkage *l)
 {
     points_pack(l->points);
     for (uint32_t slot = 0; slot < points_used(l->points); slot++)
@@ -273,7 +273,8 @@ static void pack(struct linkage *l)
 }
 
 /* The list of the larger one goes to what is made, and with it the place it was measured at. */
-static int inherit(struct linkage *l, uint32_t from, struct cluster *ret, struct err *err)
+static int inherit_neighbour_list(struct linkage *l, uint32_t from, struct cluster *ret,
+                                  struct err *err)
 {
     struct cluster *c = &l->clusters[from];
     size_t bytes = points_stride(l->points) * sizeof(float);
@@ -292,7 +293,7 @@ static int inherit(struct linkage *l, uint32_t from, struct cluster *ret, struct
     return 0;
 }
 
-static int join(struct linkage *l, uint32_t a, uint32_t b, struct err *err)
+static int merge_clusters(struct linkage *l, uint32_t a, uint32_t b, struct err *err)
 {
     struct cluster *x = &l->clusters[a], *y = &l->clusters[b], *c = &l->clusters[l->made];
     uint32_t larger = x->size > y->size || (x->size == y->size && x->upto >= y->upto) ? a : b;
@@ -308,18 +309,18 @@ static int join(struct linkage *l, uint32_t a, uint32_t b, struct err *err)
     mean_of(l, b, l->here);
     for (uint32_t k = 0; k < l->size; k++)
         c->mean[k] += (1.0 - share) * l->here[k];
-    if (inherit(l, larger, c, err) != 0)
+    if (inherit_neighbour_list(l, larger, c, err) != 0)
         return err->code;
-    bury(l, a);
-    bury(l, b);
+    remove_cluster(l, a);
+    remove_cluster(l, b);
     if (points_used(l->points) == points_room(l->points) ||
         points_used(l->points) - l->alive > l->alive / PACK + 64)
-        pack(l);
+        compact_points(l);
     c->slot = points_add(l->points, l->made, c->mean);
-    c->drift = way(l, place_of(l, l->made), c->ref);
+    c->drift = measure_drift(l, place_of(l, l->made), c->ref);
     c->key = 0.0; /* looked at next */
-    place(l, l->alive++, l->made);
-    rise(l, l->alive - 1);
+    place_in_heap(l, l->alive++, l->made);
+    sift_heap_up(l, l->alive - 1);
     l->made++;
     return 0;
 }
@@ -346,9 +347,9 @@ static int search_vectors(struct linkage *l, struct err *err)
     return rc;
 }
 
-static int begin(struct linkage *l, struct err *err)
+static int init_linkage(struct linkage *l, struct err *err)
 {
-    uint32_t room = l->n + l->n / 8 + 16;
+    uint32_t capacity = l->n + l->n / 8 + 16;
     int rc;
 
     l->clusters = calloc(2 * (size_t)l->n, sizeof(*l->clusters));
@@ -356,7 +357,7 @@ static int begin(struct linkage *l, struct err *err)
     l->here = malloc(l->size * sizeof(*l->here));
     if (!l->clusters || !l->heap || !l->here)
         return err_set(err, ERR_NOMEM, "no memory to cluster %u vectors", l->n);
-    rc = points_new(l->vectors, l->n, l->size, room, &l->points, err);
+    rc = points_new(l->vectors, l->n, l->size, capacity, &l->points, err);
     if (rc != 0)
         return rc;
     l->place = malloc(points_stride(l->points) * sizeof(*l->place));
@@ -367,18 +368,19 @@ static int begin(struct linkage *l, struct err *err)
         l->clusters[i].size = 1;
         l->clusters[i].slot = i;
         l->clusters[i].upto = l->n;
-        place(l, i, i);
+        place_in_heap(l, i, i);
     }
     rc = search_vectors(l, err);
     for (uint32_t i = 0; rc == 0 && i < l->n; i++)
         if (l->clusters[i].list->n > 0)
             l->clusters[i].key = (double)l->clusters[i].list->items[0].distance;
     for (uint32_t i = l->n / 2; rc == 0 && i-- > 0;)
-        sink(l, i);
+        sift_heap_down(l, i);
     return rc;
 }
 
-static int run(struct linkage *l, double stop, struct merge *ret, uint32_t *count, struct err *err)
+static int run_merges(struct linkage *l, double stop, struct merge *ret, uint32_t *count,
+                      struct err *err)
 {
     int rc = 0;
 
@@ -389,20 +391,20 @@ static int run(struct linkage *l, double stop, struct merge *ret, uint32_t *coun
         if (c->key > stop)
             break;
         if (!c->exact || !is_alive(l, c->partner)) {
-            rc = refine(l, id, err);
+            rc = refine_nearest_partner(l, id, err);
             continue;
         }
         ret[*count] = (struct merge){.a = id < c->partner ? id : c->partner,
                                      .b = id < c->partner ? c->partner : id,
                                      .size = c->size + l->clusters[c->partner].size,
                                      .distance = c->key};
-        rc = join(l, ret[*count].a, ret[*count].b, err);
+        rc = merge_clusters(l, ret[*count].a, ret[*count].b, err);
         (*count)++;
     }
     return rc;
 }
 
-static void end(struct linkage *l)
+static void free_linkage(struct linkage *l)
 {
     for (uint32_t i = 0; l->clusters && i < 2 * l->n; i++) {
         free(l->clusters[i].mean);
@@ -429,10 +431,10 @@ int linkage_centroid(const float *vectors, uint32_t n, uint32_t size, double sto
         if (!isfinite(vectors[i]) || fabsf(vectors[i]) > 1e15f)
             return err_set(err, ERR_INPUT, "vector %zu has a value that is no number", i / size);
     l.radius = nextafterf((float)(stop * RADIUS), INFINITY);
-    rc = begin(&l, err);
+    rc = init_linkage(&l, err);
     if (rc == 0)
-        rc = run(&l, stop, ret, &made, err);
-    end(&l);
+        rc = run_merges(&l, stop, ret, &made, err);
+    free_linkage(&l);
     if (rc == 0)
         *count = made;
     return rc;

@@ -28,7 +28,8 @@ void plda_free(struct plda *p)
 }
 
 /* ret = x y, both [n][n]; of x the transpose when `turned`. */
-static void multiply(const double *x, bool turned, const double *y, uint32_t n, double *ret)
+static void multiply_matrices(const double *x, bool turned, const double *y, uint32_t n,
+                              double *ret)
 {
     memset(ret, 0, (size_t)n * n * sizeof(*ret));
     for (uint32_t i = 0; i < n; i++)
@@ -40,7 +41,7 @@ static void multiply(const double *x, bool turned, const double *y, uint32_t n, 
         }
 }
 
-static void mirror(double *a, uint32_t n)
+static void make_symmetric(double *a, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t k = 0; k < i; k++)
@@ -51,7 +52,8 @@ static void mirror(double *a, uint32_t n)
 /* B v = phi W v. With W^-1 = tr^T tr, the columns of tr^T whiten W: for v = tr^T u it is
  * (tr B tr^T) u = phi u, a symmetric problem, and rows u tr are of unit length in W as they must
  * be. work: [3][lda][lda]. */
-static int solve(const struct plda_arrays *a, struct plda *p, double *work, struct err *err)
+static int solve_eigenproblem(const struct plda_arrays *a, struct plda *p, double *work,
+                              struct err *err)
 {
     uint32_t n = a->lda;
     double *x = work, *y = x + (size_t)n * n, *z = y + (size_t)n * n;
@@ -60,19 +62,19 @@ static int solve(const struct plda_arrays *a, struct plda *p, double *work, stru
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t k = 0; k < n; k++)
             y[(size_t)i * n + k] = a->tr[(size_t)i * n + k] / a->psi[i];
-    multiply(a->tr, true, y, n, x);
+    multiply_matrices(a->tr, true, y, n, x);
     rc = eigen_invert(x, n, err); /* B */
     if (rc != 0)
         return rc;
-    multiply(a->tr, false, x, n, y);
+    multiply_matrices(a->tr, false, x, n, y);
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t k = 0; k < n; k++)
             z[(size_t)k * n + i] = a->tr[(size_t)i * n + k];
-    multiply(y, false, z, n, x);
-    mirror(x, n);
+    multiply_matrices(y, false, z, n, x);
+    make_symmetric(x, n);
     rc = eigen_symmetric(x, n, p->phi, y, err);
     if (rc == 0)
-        multiply(y, false, a->tr, n, p->second);
+        multiply_matrices(y, false, a->tr, n, p->second);
     return rc;
 }
 
@@ -84,7 +86,7 @@ static bool all_finite(const double *x, size_t n)
     return true;
 }
 
-static int check(const struct plda_arrays *a, struct err *err)
+static int check_plda_arrays(const struct plda_arrays *a, struct err *err)
 {
     if (a->size == 0 || a->size > PLDA_MAX || a->lda == 0 || a->lda > a->size)
         return err_set(err, ERR_MODEL, "the PLDA makes %u values of %u", a->lda, a->size);
@@ -98,7 +100,7 @@ static int check(const struct plda_arrays *a, struct err *err)
     return 0;
 }
 
-static void copy(const struct plda_arrays *a, struct plda *p)
+static void copy_plda_arrays(const struct plda_arrays *a, struct plda *p)
 {
     p->mean2 = p->mean1 + a->size;
     p->mu = p->mean2 + a->lda;
@@ -118,7 +120,7 @@ int plda_new(const struct plda_arrays *a, uint32_t dim, struct plda **ret, struc
     size_t square = (size_t)a->lda * a->lda;
     struct plda *p;
     double *work;
-    int rc = check(a, err);
+    int rc = check_plda_arrays(a, err);
 
     if (rc != 0)
         return rc;
@@ -135,8 +137,8 @@ int plda_new(const struct plda_arrays *a, uint32_t dim, struct plda **ret, struc
     p->size = a->size;
     p->lda = a->lda;
     p->dim = dim == 0 || dim > a->lda ? a->lda : dim;
-    copy(a, p);
-    rc = solve(a, p, work, err);
+    copy_plda_arrays(a, p);
+    rc = solve_eigenproblem(a, p, work, err);
     if (rc == 0 && (!all_finite(p->phi, p->lda) || p->phi[p->lda - 1] < 0.0))
         rc = err_set(err, ERR_INPUT, "its speakers do not differ");
     free(work);
@@ -158,7 +160,7 @@ uint32_t plda_dim(const struct plda *p) { return p->dim; }
 const double *plda_phi(const struct plda *p) { return p->phi; }
 
 /* Makes x as long as the root of its number of values; one that is 0 stays so. */
-static void stretch(double *x, uint32_t n)
+static void scale_to_root_length(double *x, uint32_t n)
 {
     double sum = 0.0;
 
@@ -169,8 +171,8 @@ static void stretch(double *x, uint32_t n)
 }
 
 /* ret = matrix x - shift. */
-static void map(const double *matrix, const double *x, const double *shift, uint32_t rows,
-                uint32_t columns, double *ret)
+static void project_and_shift(const double *matrix, const double *x, const double *shift,
+                              uint32_t rows, uint32_t columns, double *ret)
 {
     for (uint32_t r = 0; r < rows; r++) {
         const double *row = matrix + (size_t)r * columns;
@@ -190,12 +192,12 @@ static void apply_one(const struct plda *p, const float *vector, double *work, d
 
     for (uint32_t i = 0; i < p->size; i++)
         x[i] = (double)vector[i] - p->mean1[i];
-    stretch(x, p->size);
-    map(p->first, x, p->mean2, p->lda, p->size, y);
-    stretch(y, p->lda);
+    scale_to_root_length(x, p->size);
+    project_and_shift(p->first, x, p->mean2, p->lda, p->size, y);
+    scale_to_root_length(y, p->lda);
     for (uint32_t i = 0; i < p->lda; i++)
         y[i] -= p->mu[i];
-    map(p->second, y, NULL, p->dim, p->lda, ret);
+    project_and_shift(p->second, y, NULL, p->dim, p->lda, ret);
 }
 
 struct applying {

@@ -15,7 +15,7 @@
 _Static_assert(TILE % LANES == 0 && TILE % QUERIES == 0, "a tile is of whole panels and groups");
 
 struct points {
-    uint32_t size, stride, room, used;
+    uint32_t size, stride, capacity, used;
     float slack, slack2; /* of a distance, of a squared one */
     float *panels;       /* [room / LANES][stride][LANES], from `origin`; zeros behind size */
     float *norms;        /* [room]: squared length; INFINITY: nobody */
@@ -82,19 +82,19 @@ void points_free(struct points *all)
     free(all);
 }
 
-static int allocate(struct points *all, struct err *err)
+static int allocate_points(struct points *all, struct err *err)
 {
-    size_t bytes = (size_t)all->room * all->stride * sizeof(float);
+    size_t bytes = (size_t)all->capacity * all->stride * sizeof(float);
 
     all->panels = aligned_alloc(64, bytes);
-    all->norms = aligned_alloc(64, all->room * sizeof(*all->norms));
-    all->ids = malloc(all->room * sizeof(*all->ids));
+    all->norms = aligned_alloc(64, all->capacity * sizeof(*all->norms));
+    all->ids = malloc(all->capacity * sizeof(*all->ids));
     all->origin = calloc(all->size, sizeof(*all->origin));
     if (!all->panels || !all->norms || !all->ids || !all->origin)
-        return err_set(err, ERR_NOMEM, "no memory to compare %u vectors of %u values", all->room,
-                       all->size);
+        return err_set(err, ERR_NOMEM, "no memory to compare %u vectors of %u values",
+                       all->capacity, all->size);
     memset(all->panels, 0, bytes);
-    for (uint32_t slot = 0; slot < all->room; slot++)
+    for (uint32_t slot = 0; slot < all->capacity; slot++)
         all->norms[slot] = INFINITY;
     return 0;
 }
@@ -137,8 +137,8 @@ uint32_t points_add(struct points *all, uint32_t id, const double *point)
     return slot;
 }
 
-int points_new(const float *points, uint32_t n, uint32_t size, uint32_t room, struct points **ret,
-               struct err *err)
+int points_new(const float *points, uint32_t n, uint32_t size, uint32_t capacity,
+               struct points **ret, struct err *err)
 {
     struct points *all = calloc(1, sizeof(*all));
     double *point = malloc(size * sizeof(*point));
@@ -149,9 +149,9 @@ int points_new(const float *points, uint32_t n, uint32_t size, uint32_t room, st
     if (rc == 0) {
         all->size = size;
         all->stride = (size + 3) / 4 * 4;
-        all->room = (room + LANES - 1) / LANES * LANES;
+        all->capacity = (capacity + LANES - 1) / LANES * LANES;
         all->kernels = points_kernels();
-        rc = allocate(all, err);
+        rc = allocate_points(all, err);
     }
     if (rc == 0) {
         find_origin(all, points, n);
@@ -172,7 +172,7 @@ int points_new(const float *points, uint32_t n, uint32_t size, uint32_t room, st
 
 uint32_t points_used(const struct points *all) { return all->used; }
 
-uint32_t points_room(const struct points *all) { return all->room; }
+uint32_t points_room(const struct points *all) { return all->capacity; }
 
 uint32_t points_stride(const struct points *all) { return all->stride; }
 
@@ -205,7 +205,7 @@ void points_copy(const struct points *all, uint32_t slot, float *ret)
 
 void points_drop(struct points *all, uint32_t slot) { all->norms[slot] = INFINITY; }
 
-static void move(struct points *all, uint32_t from, uint32_t to)
+static void move_point(struct points *all, uint32_t from, uint32_t to)
 {
     const float *x = lane_of(all, from);
     float *y = lane_of(all, to);
@@ -225,7 +225,7 @@ void points_pack(struct points *all)
         if (isinf(all->norms[from]))
             continue;
         if (from != to)
-            move(all, from, to);
+            move_point(all, from, to);
         to++;
     }
     all->used = to;
@@ -247,7 +247,7 @@ static void set_worst(struct query *q)
     q->worst2 = worst * worst;
 }
 
-static void end(struct query *q)
+static void finish_query(struct query *q)
 {
     struct nearest *l = q->list;
 
@@ -255,7 +255,8 @@ static void end(struct query *q)
         l->rest = fminf(l->rest, l->items[l->n - 1].distance);
 }
 
-static void measured(const struct points *all, struct query *q, uint32_t slot, float dot)
+static void offer_measured_point(const struct points *all, struct query *q, uint32_t slot,
+                                 float dot)
 {
     float d2 = q->norm + all->norms[slot] - 2.0f * dot - all->slack2;
 
@@ -282,7 +283,7 @@ static void search_panel(const struct points *all, points_kernel *multiply, stru
             uint32_t q = (uint32_t)__builtin_ctz(mask);
 
             if (slot + i >= from && slot + i < to)
-                measured(all, &queries[q], slot + i, p->dots[q][i]);
+                offer_measured_point(all, &queries[q], slot + i, p->dots[q][i]);
         }
 }
 
@@ -299,7 +300,7 @@ void points_search(const struct points *all, const float *query, uint32_t skip, 
     set_worst(&q);
     for (uint32_t slot = from / LANES * LANES; slot < to; slot += LANES)
         search_panel(all, all->kernels->one, &q, 1, &p, slot, from, to);
-    end(&q);
+    finish_query(&q);
 }
 
 struct search {
@@ -330,7 +331,7 @@ static void search_tile(void *arg, uint32_t tile)
         slot = slot + LANES < all->used ? slot + LANES : 0;
     }
     for (uint32_t i = 0; i < n; i++)
-        end(&queries[i]);
+        finish_query(&queries[i]);
 }
 
 void points_search_all(const struct points *all, uint32_t threads, struct nearest *const list[])

@@ -35,8 +35,8 @@ struct nearest *nearest_new(uint32_t cap, float radius);
 void nearest_add(struct nearest *l, struct near new);
 
 /* points: [n][size], finite, copied; point i has id i and slot i. room: slots, at least n + 1. */
-int points_new(const float *points, uint32_t n, uint32_t size, uint32_t room, struct points **ret,
-               struct err *err);
+int points_new(const float *points, uint32_t n, uint32_t size, uint32_t capacity,
+               struct points **ret, struct err *err);
 void points_free(struct points *all); /* NULL is fine */
 
 uint32_t points_used(const struct points *all); /* slots */

@@ -38,8 +38,8 @@ void vbx_free(struct vbx *v)
     free(v);
 }
 
-static int create(uint32_t dim, uint32_t speakers, const struct vbx_params *p, const double *phi,
-                  struct vbx **ret, struct err *err)
+static int create_vbx(uint32_t dim, uint32_t speakers, const struct vbx_params *p,
+                      const double *phi, struct vbx **ret, struct err *err)
 {
     size_t square = (size_t)speakers * dim;
     struct vbx *v = calloc(1, sizeof(*v));
@@ -85,7 +85,7 @@ static int new_parts(const struct vbx *v, struct part parts[PARTS], struct err *
 
 /* Responsibilities of one vector, (23) and its softmax; returns the log of its likelihood without
  * what is the same for all speakers. */
-static double respond(const struct vbx *v, const double *x, double *row)
+static double compute_responsibilities(const struct vbx *v, const double *x, double *row)
 {
     double most = -INFINITY, sum = 0.0;
 
@@ -120,7 +120,7 @@ static void add_row(const struct vbx *v, struct part *p, const double *x)
 }
 
 /* Sums in the order of the parts. */
-static void join(const struct vbx *v, struct part parts[PARTS])
+static void sum_parts(const struct vbx *v, struct part parts[PARTS])
 {
     size_t n = (size_t)v->speakers * v->dim;
 
@@ -133,7 +133,7 @@ static void join(const struct vbx *v, struct part parts[PARTS])
     }
 }
 
-static void clear(const struct vbx *v, struct part *p)
+static void clear_part(const struct vbx *v, struct part *p)
 {
     p->likelihood = 0.0;
     memset(p->sum, 0, v->speakers * sizeof(double));
@@ -141,12 +141,12 @@ static void clear(const struct vbx *v, struct part *p)
 }
 
 /* The sums under the responsibilities that it begins with. */
-static void begin(const struct vbx *v, const double *features, uint32_t n, const uint32_t *labels,
-                  double smoothing, struct part *p)
+static void init_part_from_labels(const struct vbx *v, const double *features, uint32_t n,
+                                  const uint32_t *labels, double smoothing, struct part *p)
 {
     double labelled = exp(smoothing), all = labelled + (double)v->speakers - 1.0;
 
-    clear(v, p);
+    clear_part(v, p);
     for (uint32_t i = 0; i < n; i++) {
         for (uint32_t s = 0; s < v->speakers; s++)
             p->row[s] = labels[i] == VBX_UNLABELLED ? 1.0 / (double)v->speakers
@@ -170,14 +170,14 @@ static void respond_part(void *arg, uint32_t number)
     uint32_t from = (uint32_t)((uint64_t)r->n * number / PARTS);
     uint32_t to = (uint32_t)((uint64_t)r->n * (number + 1) / PARTS);
 
-    clear(v, p);
+    clear_part(v, p);
     for (uint32_t k = from; k < to; k++) {
         const double *x = r->features + (size_t)k * v->dim;
         double square = 0.0;
 
         for (uint32_t d = 0; d < v->dim; d++)
             square += x[d] * x[d];
-        p->likelihood += respond(v, x, p->row) -
+        p->likelihood += compute_responsibilities(v, x, p->row) -
                          0.5 * v->fa * (square + v->dim * 1.8378770664093453 /* ln 2pi */);
         add_row(v, p, x);
     }
@@ -189,11 +189,11 @@ static void respond_all(const struct vbx *v, const double *features, uint32_t n,
     struct round r = {v, features, n, parts};
 
     threads_run(threads, PARTS, respond_part, &r);
-    join(v, parts);
+    sum_parts(v, parts);
 }
 
 /* (16), (17), and of (25) what is not the likelihood. */
-static double estimate(struct vbx *v, const struct part *p)
+static double estimate_speaker_models(struct vbx *v, const struct part *p)
 {
     double ratio = v->fa / v->fb, prior = 0.0;
 
@@ -226,8 +226,8 @@ static void set_shares(struct vbx *v, const struct part *p)
         v->share[s] = p->sum[s] / all;
 }
 
-static int run(struct vbx *v, const double *features, uint32_t n, const uint32_t *labels,
-               const struct vbx_params *p, struct err *err)
+static int iterate_vbx(struct vbx *v, const double *features, uint32_t n, const uint32_t *labels,
+                       const struct vbx_params *p, struct err *err)
 {
     struct part parts[PARTS] = {{0}};
     double before = -INFINITY;
@@ -237,9 +237,9 @@ static int run(struct vbx *v, const double *features, uint32_t n, const uint32_t
         return rc;
     for (uint32_t s = 0; s < v->speakers; s++)
         v->share[s] = 1.0 / (double)v->speakers;
-    begin(v, features, n, labels, p->smoothing, &parts[0]);
+    init_part_from_labels(v, features, n, labels, p->smoothing, &parts[0]);
     for (uint32_t round = 0; rc == 0 && round < p->max_rounds; round++) {
-        double bound = estimate(v, &parts[0]);
+        double bound = estimate_speaker_models(v, &parts[0]);
 
         respond_all(v, features, n, p->threads, parts);
         bound += parts[0].likelihood;
@@ -271,9 +271,9 @@ int vbx_run(const double *features, uint32_t n, uint32_t dim, const double *phi,
     for (uint32_t i = 0; i < n; i++)
         if (labels[i] >= speakers && labels[i] != VBX_UNLABELLED)
             return err_set(err, ERR_INPUT, "voice %u begins with a speaker that is none", i);
-    rc = create(dim, speakers, p, phi, &v, err);
+    rc = create_vbx(dim, speakers, p, phi, &v, err);
     if (rc == 0)
-        rc = run(v, features, n, labels, p, err);
+        rc = iterate_vbx(v, features, n, labels, p, err);
     if (rc != 0)
         vbx_free(v);
     else
@@ -286,5 +286,5 @@ const double *vbx_shares(const struct vbx *v) { return v->share; }
 void vbx_responsibilities(const struct vbx *v, const double *features, uint32_t n, double *ret)
 {
     for (uint32_t i = 0; i < n; i++)
-        respond(v, features + (size_t)i * v->dim, ret + (size_t)i * v->speakers);
+        compute_responsibilities(v, features + (size_t)i * v->dim, ret + (size_t)i * v->speakers);
 }

@@ -171,7 +171,7 @@ uint32_t flight_count(const struct flight *f)
     return n;
 }
 
-static bool waits(const struct slot *s)
+static bool awaits_language(const struct slot *s)
 {
     return s->window && decoding_state(s->decoding) == DECODING_LANGUAGE;
 }
@@ -181,7 +181,7 @@ uint32_t flight_busy(const struct flight *f)
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < f->slot_count; i++)
-        n += f->slots[i].window && !waits(&f->slots[i]);
+        n += f->slots[i].window && !awaits_language(&f->slots[i]);
     return n;
 }
 
@@ -196,7 +196,7 @@ static int tell_languages(struct flight *f, struct err *err)
         float heard_prob, no_speech, prob;
         enum lane_hearing what;
 
-        if (!waits(s))
+        if (!awaits_language(s))
             continue;
         decoding_heard(s->decoding, &heard, &heard_prob, &no_speech);
         rc = lane_language(s->window, heard, heard_prob, no_speech, &language, &prob, &what, err);
@@ -210,7 +210,10 @@ static int tell_languages(struct flight *f, struct err *err)
 
 /* For another window: it has none, or one that only waits for others to be heard: that one begins
  * again later. Otherwise the others might wait for its slot, and it for them. */
-static bool is_vacant(const struct slot *s) { return !s->wave && (!s->window || waits(s)); }
+static bool is_vacant(const struct slot *s)
+{
+    return !s->wave && (!s->window || awaits_language(s));
+}
 
 static struct slot *free_slot(struct flight *f)
 {
@@ -279,7 +282,8 @@ static void take_off(struct slot *slot, struct lane_window *w)
 }
 
 /* At most `most` windows. */
-static int gather(struct flight *f, struct lane *lanes, uint32_t most, uint32_t *n, struct err *err)
+static int gather_new_windows(struct flight *f, struct lane *lanes, uint32_t most, uint32_t *n,
+                              struct err *err)
 {
     struct slot *slot = free_slot(f);
     struct lane *l = lanes;
@@ -325,7 +329,7 @@ static uint32_t waves_under_way(const struct flight *f)
 }
 
 /* The oldest windows on their way, if they are there; wait: once they are. */
-static int land(struct flight *f, bool wait, struct err *err)
+static int receive_encoded_wave(struct flight *f, bool wait, struct err *err)
 {
     int64_t now, start = f->wave_start[f->waves_there % ASR_WAVES];
     uint32_t n;
@@ -348,7 +352,7 @@ static int land(struct flight *f, bool wait, struct err *err)
 static int encode_some(struct flight *f, struct lane *lanes, uint32_t most, uint32_t *n,
                        struct err *err)
 {
-    int rc = gather(f, lanes, most, n, err);
+    int rc = gather_new_windows(f, lanes, most, n, err);
 
     if (rc || !*n)
         return rc;
@@ -357,7 +361,7 @@ static int encode_some(struct flight *f, struct lane *lanes, uint32_t most, uint
     if (rc)
         return rc;
     f->waves_begun++;
-    return land(f, false, err);
+    return receive_encoded_wave(f, false, err);
 }
 
 /* Slots that became free are filled with as many windows as audio is held of, in shares; as many as
@@ -365,7 +369,7 @@ static int encode_some(struct flight *f, struct lane *lanes, uint32_t most, uint
 int flight_fill(struct flight *f, struct lane *lanes, bool *progress, struct err *err)
 {
     uint32_t n, left, share;
-    int rc = land(f, false, err);
+    int rc = receive_encoded_wave(f, false, err);
 
     if (!rc) /* or a window that could go on would give up its slot */
         rc = tell_languages(f, err);
@@ -416,10 +420,10 @@ static void gather_rows(struct flight *f, struct flight_step *step)
         struct slot *s = &f->slots[i];
         uint32_t k;
 
-        if (!s->window || waits(s))
+        if (!s->window || awaits_language(s))
             continue;
         others--;
-        if (s->wave || s->window->lane->told)
+        if (s->wave || s->window->lane->known_text)
             continue;
         k = rows_of(s, step->rows + n, step->asks + n,
                     f->row_max - n - others * f->policy.branches);
@@ -433,7 +437,8 @@ static void gather_rows(struct flight *f, struct flight_step *step)
 
 /* Gives a window its choices; when it has ended, its lane takes what it yields and its slot is
  * free. */
-static int feed(struct flight *f, struct slot *s, uint32_t at, uint32_t n, struct err *err)
+static int feed_window_choices(struct flight *f, struct slot *s, uint32_t at, uint32_t n,
+                               struct err *err)
 {
     uint32_t branches = f->policy.branches;
     struct lane_window *w = s->window;
@@ -457,7 +462,7 @@ static int feed(struct flight *f, struct slot *s, uint32_t at, uint32_t n, struc
 }
 
 /* A model that yields no numbers fails the lane; lack of memory and the device the whole. */
-static int settled(struct flight *f, struct lane *l, int rc, struct err *err)
+static int isolate_lane_failure(struct flight *f, struct lane *l, int rc, struct err *err)
 {
     if (rc == 0 || rc == ERR_NOMEM || rc == ERR_VRAM || rc == ERR_DEVICE)
         return rc;
@@ -466,11 +471,12 @@ static int settled(struct flight *f, struct lane *l, int rc, struct err *err)
     return 0;
 }
 
-static int settle(struct flight *f, struct slot *s, uint32_t at, uint32_t n, struct err *err)
+static int apply_slot_choices(struct flight *f, struct slot *s, uint32_t at, uint32_t n,
+                              struct err *err)
 {
     struct lane *l = s->window->lane;
 
-    return settled(f, l, feed(f, s, at, n, err), err);
+    return isolate_lane_failure(f, l, feed_window_choices(f, s, at, n, err), err);
 }
 
 static uint32_t under_way(const struct flight *f)
@@ -495,8 +501,8 @@ static uint32_t end_of(const struct flight_step *step, uint32_t at)
 
 /* The answers of a slot's rows; `ahead`: it has a row in the step after, too, which is nobody's if
  * it is not the one that the window goes on with. */
-static int answer(struct flight *f, const struct flight_step *step, uint32_t at, uint32_t end,
-                  bool ahead, uint32_t ahead_pos, struct err *err)
+static int apply_step_answers(struct flight *f, const struct flight_step *step, uint32_t at,
+                              uint32_t end, bool ahead, uint32_t ahead_pos, struct err *err)
 {
     struct slot *s = &f->slots[step->rows[at].slot];
     const struct lane_window *w = s->window;
@@ -507,7 +513,7 @@ static int answer(struct flight *f, const struct flight_step *step, uint32_t at,
     if (!w || step->generation[at] != s->generation)
         return 0;
     s->asked = ahead;
-    rc = settle(f, s, at, end - at, err);
+    rc = apply_slot_choices(f, s, at, end - at, err);
     if (rc || !ahead || s->window != w)
         return rc;
     if (decoding_state(s->decoding) != DECODING_TEXT ||
@@ -537,7 +543,7 @@ static int take_answers(struct flight *f, struct err *err)
         while (at_next < next_n && next->rows[at_next].slot < slot)
             at_next++;
         ahead = at_next < next_n && next->rows[at_next].slot == slot;
-        rc = answer(f, step, at, end, ahead, ahead ? next->rows[at_next].pos : 0, err);
+        rc = apply_step_answers(f, step, at, end, ahead, ahead ? next->rows[at_next].pos : 0, err);
     }
     return rc;
 }
@@ -581,19 +587,19 @@ static int time_window(struct flight *f, struct slot *s, struct err *err)
     struct lane_window *w = s->window;
     struct decoding_result r;
     struct outcome o = {0};
-    int rc = told_drafts(w, &r, &o, err);
+    int rc = known_text_drafts(w, &r, &o, err);
 
     if (rc == 0)
         rc = timing_words(f->timing, f->session, (uint32_t)(s - f->slots), w, &r, &o, err);
     if (rc == 0) {
         set_window(s, NULL);
-        rc = told_take(w, &o, err);
+        rc = known_text_take(w, &o, err);
     }
     outcome_free(&o);
     return rc;
 }
 
-static int time_told(struct flight *f, bool *progress, struct err *err)
+static int time_known_text(struct flight *f, bool *progress, struct err *err)
 {
     int rc = 0;
 
@@ -601,10 +607,10 @@ static int time_told(struct flight *f, bool *progress, struct err *err)
         struct slot *s = &f->slots[i];
         struct lane *l = s->window ? s->window->lane : NULL;
 
-        if (!l || !l->told || s->wave)
+        if (!l || !l->known_text || s->wave)
             continue;
         *progress = true;
-        rc = settled(f, l, time_window(f, s, err), err);
+        rc = isolate_lane_failure(f, l, time_window(f, s, err), err);
         flight_beat(f);
     }
     return rc;
@@ -616,13 +622,13 @@ int flight_step(struct flight *f, bool *progress, struct err *err)
     uint32_t most = f->session->ahead ? ASR_AHEAD : 1;
     int rc;
 
-    if ((rc = time_told(f, progress, err)) || (rc = tell_languages(f, err)) ||
+    if ((rc = time_known_text(f, progress, err)) || (rc = tell_languages(f, err)) ||
         (rc = move_branches(f, err)))
         return rc;
     gather_rows(f, step);
     *progress = *progress || step->n || under_way(f) || waves_under_way(f);
     if (!step->n && !under_way(f))
-        return land(f, true, err);
+        return receive_encoded_wave(f, true, err);
     if (step->n)
         rc = begin_step(f, step, err);
     if (!rc && (!step->n || under_way(f) == most))

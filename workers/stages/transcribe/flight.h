@@ -83,7 +83,7 @@ uint32_t flight_vacant(const struct flight *f); /* slots that another window may
 int flight_fill(struct flight *f, struct lane *lanes, bool *progress, struct err *err);
 /* Begins one step of the decoder for all slots, and takes the answers of the oldest that is under
  * way: where the device goes ahead (asr_session.ahead) that is the one before, so that it computes
- * while the host looks at what it chose; else the same. Settles what ended. When there is nothing
+ * while the host looks at what it chose; else the same. Finishes what ended. When there is nothing
  * to step, it waits for the windows on their way.
  *
  * Ahead of its answer a window's next row feeds the token that is being chosen. If the window, or

@@ -43,12 +43,12 @@ int lane_new(const struct lane_policy *policy, int64_t begin, int32_t language, 
     return 0;
 }
 
-int lane_new_told(const struct lane_policy *policy, int64_t begin, const struct result_told *told,
-                  uint32_t text_source, struct lane_source source, struct lane **ret,
-                  struct err *err)
+int lane_new_known_text(const struct lane_policy *policy, int64_t begin,
+                        const struct result_known_text *known_text, uint32_t text_source,
+                        struct lane_source source, struct lane **ret, struct err *err)
 {
     struct lane *l = new_lane(policy, begin, source, err);
-    int rc = l ? told_begin(l, told, text_source, err) : err->code;
+    int rc = l ? known_text_begin(l, known_text, text_source, err) : err->code;
 
     if (rc)
         lane_free(l);
@@ -67,7 +67,7 @@ void lane_free(struct lane *l)
         l->first_window = next;
     }
     packed_free(l->listening);
-    told_free(l);
+    known_text_free(l);
     yield_free(&l->yield);
     free(l->previous);
     free(l);
@@ -140,9 +140,9 @@ int lane_next(struct lane *l, float *room, const float **pcm, struct lane_window
     *ret = NULL;
     if (l->state == LANE_ENDED)
         return 0;
-    if (l->told)
-        *ret = told_next(l);
-    rc = l->told             ? 0
+    if (l->known_text)
+        *ret = known_text_next(l);
+    rc = l->known_text       ? 0
          : l->policy->packed ? packed_next(l, ret, err)
                              : sequential_next(l, room, ret, err);
     *pcm = *ret && (*ret)->pcm ? (*ret)->pcm : room;
@@ -153,8 +153,8 @@ uint32_t lane_queued(const struct lane *l)
 {
     if (l->state == LANE_ENDED)
         return 0;
-    if (l->told)
-        return told_queued(l);
+    if (l->known_text)
+        return known_text_queued(l);
     if (l->policy->packed)
         return packed_queued(l);
     return !l->first_window || l->first_window->place == WINDOW_QUEUED;
@@ -164,8 +164,8 @@ uint32_t lane_coming(const struct lane *l)
 {
     if (l->state == LANE_ENDED)
         return 0;
-    if (l->told)
-        return told_coming(l);
+    if (l->known_text)
+        return known_text_coming(l);
     return l->policy->packed ? packed_coming(l) : 1;
 }
 
@@ -268,8 +268,8 @@ void lane_tell(struct lane *l)
     yield_sort(&l->yield);
     if (l->policy->params->multilingual || l->language < 0)
         language_most(&l->spoken, &l->language, &l->language_prob);
-    if (l->told) {
-        told_result(l, &result);
+    if (l->known_text) {
+        known_text_result(l, &result);
     } else if (l->spoke) {
         result.language = language_code_of(m, l->language);
         result.language_prob = l->language_prob;

@@ -5,8 +5,8 @@
  * begins where the one before says; its audio stays with the source until the window has ended. A
  * *packed* lane (lane_packed.c) listens to its audio with the voice activity's model first and
  * packs the speech into windows that are independent of each other: several may be in flight at
- * once, and what they yield is put in order. A *told* lane (lane_told.c) has its text already, and
- * only times its words: its windows follow the text's segments.
+ * once, and what they yield is put in order. A *told* lane (lane_known_text.c) has its text
+ * already, and only times its words: its windows follow the text's segments.
  *
  *   QUEUED ──► FLYING ──► SETTLED ──► gone, once those before it are
  *      ▲          │ the session is made anew, or its slot is needed by another
@@ -25,10 +25,10 @@
 #include "workers/stages/transcribe/transcription.h"
 #include "workers/stages/transcribe/yield.h"
 
-struct coverage;  /* coverage.h */
-struct outcome;   /* outcome.h */
-struct told;      /* lane_told.c */
-struct listening; /* lane_packed.c */
+struct coverage;   /* coverage.h */
+struct outcome;    /* outcome.h */
+struct known_text; /* lane_known_text.c */
+struct listening;  /* lane_packed.c */
 struct asr_model;
 
 /* Shared by all lanes of a transcriber; borrowed. */
@@ -43,7 +43,7 @@ struct lane_policy {
                        asks for its language */
 };
 
-enum window_place { WINDOW_QUEUED, WINDOW_FLYING, WINDOW_SETTLED };
+enum window_place { WINDOW_QUEUED, WINDOW_FLYING, WINDOW_FINISHED };
 
 struct lane_window {
     struct lane_window *next;
@@ -67,7 +67,7 @@ struct lane_window {
         unasked; /* SETTLED: silent beyond doubt before anybody asked: its pieces speak their own */
     bool is_probe; /* it is asked for its language alone */
     bool is_asked; /* its stretches are, or were, asked for their languages */
-    bool is_known; /* its language is settled */
+    bool is_known; /* its language is finished */
     struct yield yield;
 
     /* A window may be a piece of another one, which is heard again by itself. It stands behind that
@@ -75,7 +75,7 @@ struct lane_window {
     struct lane_window *whole;  /* NULL: it is none */
     int64_t offset;             /* samples of the whole before it */
     uint32_t depth;             /* how often it was cut: 0 of a whole */
-    uint32_t pieces, waits_for; /* of a whole: made so far, and not settled yet */
+    uint32_t pieces, waits_for; /* of a whole: made so far, and not finalized yet */
     struct coverage *coverage;  /* owned; of a whole */
 
     /* Told: its audio is in pcm, too. */
@@ -127,8 +127,8 @@ struct lane {
     uint32_t previous_count;
     int64_t speech_end; /* sample where the last word ended */
 
-    struct listening *listening; /* owned; NULL in other lanes than packed ones */
-    struct told *told;           /* owned; NULL in other lanes than told ones */
+    struct listening *listening;   /* owned; NULL in other lanes than packed ones */
+    struct known_text *known_text; /* owned; NULL in other lanes than told ones */
 };
 
 /* language: id, -1: to be heard. The caller links it. */
@@ -136,9 +136,9 @@ int lane_new(const struct lane_policy *policy, int64_t begin, int32_t language, 
              struct lane_source source, struct lane **ret, struct err *err);
 /* The same of a shard whose text is there: segments of this source. told is borrowed until the lane
  * ends. */
-int lane_new_told(const struct lane_policy *policy, int64_t begin, const struct result_told *told,
-                  uint32_t text_source, struct lane_source source, struct lane **ret,
-                  struct err *err);
+int lane_new_known_text(const struct lane_policy *policy, int64_t begin,
+                        const struct result_known_text *known_text, uint32_t text_source,
+                        struct lane_source source, struct lane **ret, struct err *err);
 void lane_free(struct lane *l); /* NULL is fine */
 /* It ends with this error, unless it has ended before. */
 void lane_fail(struct lane *l, const struct err *why);
@@ -220,20 +220,21 @@ int packed_language(struct lane_window *w, int32_t heard, float heard_prob, int3
 
 /* ---- told lanes */
 
-int told_begin(struct lane *l, const struct result_told *told, uint32_t source, struct err *err);
-void told_free(struct lane *l); /* what is told of it, if anything */
+int known_text_begin(struct lane *l, const struct result_known_text *known_text, uint32_t source,
+                     struct err *err);
+void known_text_free(struct lane *l); /* what is told of it, if anything */
 /* Windows whose audio is there are queued, as many as the lane should hold. ERR_NOMEM. */
-int told_prepare(struct lane *l, bool *progress, struct err *err);
-struct lane_window *told_next(const struct lane *l); /* NULL: none now */
-uint32_t told_queued(const struct lane *l);
-uint32_t told_coming(const struct lane *l);
+int known_text_prepare(struct lane *l, bool *progress, struct err *err);
+struct lane_window *known_text_next(const struct lane *l); /* NULL: none now */
+uint32_t known_text_queued(const struct lane *l);
+uint32_t known_text_coming(const struct lane *l);
 /* A window's segments as drafts without texts, and its tokens, valid until the next call for a
  * window of its lane. */
-int told_drafts(const struct lane_window *w, struct decoding_result *r, struct outcome *o,
-                struct err *err);
-/* Their words: the window is settled. */
-int told_take(struct lane_window *w, const struct outcome *o, struct err *err);
-void told_result(const struct lane *l, struct lane_result *ret); /* what it is told beside */
+int known_text_drafts(const struct lane_window *w, struct decoding_result *r, struct outcome *o,
+                      struct err *err);
+/* Their words: the window is finished. */
+int known_text_take(struct lane_window *w, const struct outcome *o, struct err *err);
+void known_text_result(const struct lane *l, struct lane_result *ret); /* what it is told beside */
 
 /* ---- listening (packed lanes) */
 

@@ -23,12 +23,12 @@ static bool is_many(const struct lane *l)
     return l->policy->params->multilingual && vocabulary_multilingual(l->policy->model->vocab);
 }
 
-static bool knows(const struct lane_window *w, float prob)
+static bool is_language_sure(const struct lane_window *w, float prob)
 {
     return prob >= LANGUAGE_SURE && w->samples >= STRETCH_LEAST;
 }
 
-static bool is_sure(const struct lane_window *w) { return knows(w, w->language_prob); }
+static bool is_sure(const struct lane_window *w) { return is_language_sure(w, w->language_prob); }
 
 bool lane_asks(const struct lane *l)
 {
@@ -38,7 +38,7 @@ bool lane_asks(const struct lane *l)
 /* Waits for its lane's language, or for its probes, having told its own. */
 bool lane_window_waits(const struct lane_window *w)
 {
-    if (!w->heard || w->whole || w->place == WINDOW_SETTLED)
+    if (!w->heard || w->whole || w->place == WINDOW_FINISHED)
         return false;
     return w->waits_for || (lane_asks(w->lane) && !(is_many(w->lane) && is_sure(w)));
 }
@@ -131,7 +131,7 @@ void lane_probe_answered(struct lane_window *w, int32_t language, float prob)
 {
     w->language = language;
     w->language_prob = prob;
-    w->place = WINDOW_SETTLED;
+    w->place = WINDOW_FINISHED;
     w->whole->waits_for--;
 }
 
@@ -158,8 +158,8 @@ static uint32_t take_probes(struct lane_window *w, struct language_stretch *ret)
 }
 
 /* A window in several languages is done with; its pieces are decoded. */
-static int part(struct lane_window *w, const struct language_stretch *s, uint32_t n,
-                struct err *err)
+static int split_by_language(struct lane_window *w, const struct language_stretch *s, uint32_t n,
+                             struct err *err)
 {
     int rc = coverage_of(w, err);
 
@@ -176,7 +176,7 @@ static int part(struct lane_window *w, const struct language_stretch *s, uint32_
         piece->language_prob = language_mean(&s[i], end - i);
     }
     if (!rc)
-        w->place = WINDOW_SETTLED;
+        w->place = WINDOW_FINISHED;
     return rc;
 }
 
@@ -191,12 +191,13 @@ int lane_resolve(struct lane_window *w, struct err *err)
     w->is_known = true;
     w->language = s[0].language;
     w->language_prob = language_mean(s, n);
-    return same < n ? part(w, s, n, err) : 0;
+    return same < n ? split_by_language(w, s, n, err) : 0;
 }
 
 /* ---- a window that was asked */
 
-static enum lane_hearing go(const struct lane_window *w, int32_t *language, float *prob)
+static enum lane_hearing use_known_language(const struct lane_window *w, int32_t *language,
+                                            float *prob)
 {
     *language = w->language;
     *prob = w->language_prob;
@@ -215,7 +216,7 @@ static int hear_many(struct lane_window *w, int32_t heard, float heard_prob, enu
     if (w->is_known)
         return 0;
     if (w->whole) { /* heard again: in its own language where it is sure, else in its whole's */
-        if (knows(w, heard_prob)) {
+        if (is_language_sure(w, heard_prob)) {
             w->language = heard;
             w->language_prob = heard_prob;
         }
@@ -232,7 +233,7 @@ static int hear_many(struct lane_window *w, int32_t heard, float heard_prob, enu
         return rc;
     if (w->pieces) {
         rc = lane_resolve(w, err);
-        *ret = w->place == WINDOW_SETTLED ? LANE_IS_DONE : LANE_GOES;
+        *ret = w->place == WINDOW_FINISHED ? LANE_IS_DONE : LANE_GOES;
         return rc;
     }
     /* One stretch, and unsure: as its lane, unless it is likelier than all others together, and
@@ -266,7 +267,7 @@ int packed_language(struct lane_window *w, int32_t heard, float heard_prob, int3
         lane_decide(l, lane_heard_all(l));
     if (is_many(l)) {
         rc = hear_many(w, heard, heard_prob, ret, err);
-        go(w, language, prob);
+        use_known_language(w, language, prob);
         return rc;
     }
     *ret = lane_asks(l) ? LANE_WAITS : LANE_GOES;

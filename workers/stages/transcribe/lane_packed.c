@@ -69,28 +69,28 @@ void packed_free(struct listening *h)
 
 /* ---- what is done with */
 
-static void pass(struct lane *l, int64_t to)
+static void advance_lane_end(struct lane *l, int64_t to)
 {
     if (to > l->end)
         l->end = to;
 }
 
-/* Nothing before the oldest window that is not settled, or before what is still listened to. */
+/* Nothing before the oldest window that is not finalized, or before what is still listened to. */
 static void note_progress(struct lane *l)
 {
     const struct listening *h = l->listening;
     int64_t horizon = speech_horizon(h->speech);
 
     if (l->first_window)
-        pass(l, l->first_window->at);
+        advance_lane_end(l, l->first_window->at);
     else if (h->open)
-        pass(l, h->open->at);
+        advance_lane_end(l, h->open->at);
     else
-        pass(l, l->begin + (h->ended || horizon > h->heard ? h->heard : horizon));
+        advance_lane_end(l, l->begin + (h->ended || horizon > h->heard ? h->heard : horizon));
 }
 
 /* A whole window is done with, and its pieces: what became of its speech. */
-static int account(struct lane *l, struct lane_window *w, struct err *err)
+static int count_window_coverage(struct lane *l, struct lane_window *w, struct err *err)
 {
     if (!w->coverage)
         return 0;
@@ -99,14 +99,14 @@ static int account(struct lane *l, struct lane_window *w, struct err *err)
     return outcome_missing(w, 1, &w->yield, err);
 }
 
-/* Takes what the settled windows at the front have yielded; the last one ends the lane. */
-static int settle(struct lane *l, struct err *err)
+/* Takes what the finished windows at the front have yielded; the last one ends the lane. */
+static int apply_finished_windows(struct lane *l, struct err *err)
 {
     struct lane_window *w;
     int rc = 0;
 
-    while (!rc && (w = l->first_window) && w->place == WINDOW_SETTLED && !w->waits_for) {
-        if ((rc = account(l, w, err)) || (rc = yield_move(&l->yield, &w->yield, err)))
+    while (!rc && (w = l->first_window) && w->place == WINDOW_FINISHED && !w->waits_for) {
+        if ((rc = count_window_coverage(l, w, err)) || (rc = yield_move(&l->yield, &w->yield, err)))
             break;
         l->windows++;
         l->spoke = l->spoke || w->spoke;
@@ -139,7 +139,7 @@ static void queue_open(struct lane *l)
     *end = w;
 }
 
-static int grow(struct lane_window *w, int64_t samples, struct err *err)
+static int grow_window_audio(struct lane_window *w, int64_t samples, struct err *err)
 {
     int64_t room = 2 * w->pcm_room > samples ? 2 * w->pcm_room : samples;
     float *pcm;
@@ -171,7 +171,7 @@ static void note_voice(struct lane_window *w, const struct speech *speech, int64
 }
 
 /* A stretch of at most a window, whose samples count from the lane's begin. */
-static int append(struct lane *l, const struct speech_span *span, struct err *err)
+static int append_speech_span(struct lane *l, const struct speech_span *span, struct err *err)
 {
     struct listening *h = l->listening;
     struct speech_span placed = {l->begin + span->start, l->begin + span->end, span->prob};
@@ -186,7 +186,7 @@ static int append(struct lane *l, const struct speech_span *span, struct err *er
     w = h->open;
     if (!w->voice && !(w->voice = calloc(voice_steps(l), sizeof(*w->voice))))
         return err_set(err, ERR_NOMEM, "no memory for a window");
-    if ((rc = grow(w, w->samples + n, err)) || (rc = pack_add(&w->pack, &placed, err)))
+    if ((rc = grow_window_audio(w, w->samples + n, err)) || (rc = pack_add(&w->pack, &placed, err)))
         return rc;
     if (l->source.read(l->source.arg, placed.start, (size_t)n, w->pcm + w->samples) != n)
         return err_set(err, ERR_IO, "the audio's source has lost what it had");
@@ -205,10 +205,10 @@ static int take_speech(struct lane *l, struct err *err)
             struct speech_span piece = span;
 
             piece.end = span.start = span.start + window_of(l);
-            rc = append(l, &piece, err);
+            rc = append_speech_span(l, &piece, err);
         }
         if (!rc)
-            rc = append(l, &span, err);
+            rc = append_speech_span(l, &span, err);
     }
     return rc;
 }
@@ -290,7 +290,7 @@ int lane_heard(struct lane *l, const struct silero_block *block, struct err *err
     horizon = speech_horizon(h->speech);
     l->source.release(l->source.arg,
                       l->begin + (h->ended || horizon > h->heard ? h->heard : horizon));
-    return settle(l, err);
+    return apply_finished_windows(l, err);
 }
 
 bool lane_heard_all(const struct lane *l) { return l->listening->ended; }
@@ -373,7 +373,7 @@ int64_t lane_quietest(const struct lane_window *w, int64_t from, int64_t to)
 }
 
 /* Of a window that has got no text at all. */
-static int halve(struct lane_window *w, struct err *err)
+static int halve_textless_window(struct lane_window *w, struct err *err)
 {
     int64_t at = w->offset + lane_quietest(w, 0, w->samples);
     int rc = w->samples < SPLIT_LEAST ? 0 : add_piece(w, w->offset, at, err);
@@ -393,7 +393,7 @@ static int hear_again(struct lane_window *w, const struct outcome *o, struct err
     if (w->depth == DEPTH_MAX)
         return 0;
     if (!outcome_text(o).kept)
-        return halve(w, err);
+        return halve_textless_window(w, err);
     while (!rc && whole->pieces < PIECES_MAX &&
            coverage_next_gap(whole->coverage, gap.end, end, GAP_LEAST, &gap)) {
         int64_t from = gap.start - GAP_PAD, to = gap.end + GAP_PAD;
@@ -414,7 +414,7 @@ int coverage_of(struct lane_window *w, struct err *err)
     return 0;
 }
 
-static int cover(struct lane_window *w, const struct outcome *o, struct err *err)
+static int cover_and_queue_gaps(struct lane_window *w, const struct outcome *o, struct err *err)
 {
     struct lane_window *whole = whole_of(w);
     int rc = coverage_of(whole, err);
@@ -438,7 +438,7 @@ int packed_take(struct lane_window *w, const struct decoding_result *r, struct o
     }
     if ((rc = outcome_yield(o, w, r, &w->yield, err)))
         return rc;
-    w->place = WINDOW_SETTLED;
+    w->place = WINDOW_FINISHED;
     w->spoke = outcome_is_speech(o, w, r);
     if (!w->heard && !w->whole) { /* silence beyond doubt: nobody asked it */
         w->mute = true;
@@ -448,11 +448,11 @@ int packed_take(struct lane_window *w, const struct decoding_result *r, struct o
     w->unasked = r->silent && !r->attempts;
     w->language = r->language;
     w->language_prob = r->language_prob;
-    if ((rc = cover(w, o, err)))
+    if ((rc = cover_and_queue_gaps(w, o, err)))
         return rc;
     if (w->whole)
         w->whole->waits_for--;
     free(w->pcm);
     w->pcm = NULL;
-    return settle(w->lane, err);
+    return apply_finished_windows(w->lane, err);
 }

@@ -18,7 +18,7 @@
 #define REST_LOUD_SECONDS 0.5 /*   and how much of them is as loud as speech then */
 
 /* Adds to the text that the next window may go on from; the oldest tokens go. */
-static void remember(struct lane *l, const int32_t *tokens, size_t n)
+static void append_previous_text(struct lane *l, const int32_t *tokens, size_t n)
 {
     uint32_t max = l->policy->previous_max, keep;
 
@@ -42,7 +42,7 @@ int sequential_begin(struct lane *l, struct err *err)
     l->previous = malloc(p->previous_max * sizeof(*l->previous));
     if (!l->previous)
         return err_set(err, ERR_NOMEM, "no memory for a lane");
-    remember(l, p->initial, p->initial_count);
+    append_previous_text(l, p->initial, p->initial_count);
     return 0;
 }
 
@@ -117,7 +117,7 @@ static void take_text(struct lane *l, const struct decoding_result *r, const str
         return;
     for (uint32_t i = 0; i < o->count && p->condition_on_previous_text; i++)
         if (o->drafts[i].text && !o->drafts[i].dropped)
-            remember(l, r->tokens + o->drafts[i].span.first, o->drafts[i].span.count);
+            append_previous_text(l, r->tokens + o->drafts[i].span.first, o->drafts[i].span.count);
     if (p->condition_on_previous_text ? r->temperature > p->prompt_reset_on_temperature
                                       : n.kept || !n.dropped)
         l->previous_count = 0;

@@ -138,7 +138,7 @@ static int set_decoding_policy(struct transcriber *t, struct err *err)
 {
     const struct asr_model *m = t->model;
     uint32_t positions = m->positions, max = t->params.max_tokens;
-    uint32_t room = positions + 1 - m->prompt_max; /* the last token is not fed */
+    uint32_t capacity = positions + 1 - m->prompt_max; /* the last token is not fed */
 
     transcribe_shape(&t->params, m->align_heads, &t->flight.shape);
     if (positions < m->prompt_max + 3)
@@ -146,9 +146,9 @@ static int set_decoding_policy(struct transcriber *t, struct err *err)
     if (!max)
         max = positions / 2;
     if (t->params.word_timestamps)
-        room -= 2; /* all are fed, and the end: or the last ones' words could not be timed */
-    if (max > room)
-        max = room;
+        capacity -= 2; /* all are fed, and the end: or the last ones' words could not be timed */
+    if (max > capacity)
+        max = capacity;
     t->flight.policy = (struct decoding_policy){
         .params = &t->params,
         .vocab = m->vocab,
@@ -175,7 +175,8 @@ static int make_ears(struct transcriber *t, struct err *err)
     return 0;
 }
 
-static int make(struct transcriber *t, uint32_t slots, uint32_t windows, struct err *err)
+static int build_transcriber(struct transcriber *t, uint32_t slots, uint32_t windows,
+                             struct err *err)
 {
     const struct asr_model *m = t->model;
     int rc = token_rules_new(m->vocab, m->vocab_size, &t->params, &t->rules, err);
@@ -223,7 +224,7 @@ int transcriber_new(struct asr_model *model, struct silero *vad,
     t->model = t->flight.model = model;
     t->vad = vad;
     t->params = *params;
-    rc = make(t, slots, windows, err);
+    rc = build_transcriber(t, slots, windows, err);
     if (rc) {
         transcriber_free(t);
         return rc;
@@ -293,17 +294,17 @@ int transcriber_add(struct transcriber *t, int64_t start_sample, const char *lan
     return 0;
 }
 
-int transcriber_add_told(struct transcriber *t, int64_t start_sample,
-                         const struct result_told *told, uint32_t text_source,
-                         struct lane_source source, lane_done done, void *done_arg,
-                         struct lane **ret, struct err *err)
+int transcriber_add_known_text(struct transcriber *t, int64_t start_sample,
+                               const struct result_known_text *known_text, uint32_t text_source,
+                               struct lane_source source, lane_done done, void *done_arg,
+                               struct lane **ret, struct err *err)
 {
     struct lane *l;
     int rc;
 
     if (!t->timing)
         return err_set(err, ERR_USAGE, "a text is there, and no times of its words are wanted");
-    rc = lane_new_told(&t->policy, start_sample, told, text_source, source, &l, err);
+    rc = lane_new_known_text(&t->policy, start_sample, known_text, text_source, source, &l, err);
     if (rc == 0)
         *ret = link_lane(t, l, done, done_arg);
     return rc;
@@ -347,7 +348,7 @@ static void tell_ended(struct transcriber *t)
 
 /* ---- voice activity */
 
-static uint32_t queued(const struct transcriber *t)
+static uint32_t count_queued_windows(const struct transcriber *t)
 {
     uint32_t n = 0;
 
@@ -364,7 +365,7 @@ static int listen_once(struct transcriber *t, uint32_t *heard, struct err *err)
 
     for (struct lane *l = t->lanes; l && n < most; l = l->next) {
         t->blocks[n].prob = t->voice + (size_t)n * SILERO_BLOCK;
-        if (!l->told && lane_listen(l, t->pcm + n * BLOCK, &t->blocks[n], err))
+        if (!l->known_text && lane_listen(l, t->pcm + n * BLOCK, &t->blocks[n], err))
             t->listeners[n++] = l;
     }
     *heard = n;
@@ -383,10 +384,10 @@ static int listen_once(struct transcriber *t, uint32_t *heard, struct err *err)
 /* Once for each step of the decoder, and again while free slots wait for windows: where speech is
  * sparse, one needs many blocks. More windows than the slots hold are not waited with: each holds
  * its audio. */
-static int listen(struct transcriber *t, bool *progress, struct err *err)
+static int detect_speech(struct transcriber *t, bool *progress, struct err *err)
 {
     uint32_t slots = t->flight.slot_count, vacant = flight_vacant(&t->flight);
-    uint32_t ready = t->vad ? queued(t) : slots, heard = 1;
+    uint32_t ready = t->vad ? count_queued_windows(t) : slots, heard = 1;
     int64_t end = clock_mono_ns() + LISTEN_NS;
 
     for (bool first = true; heard && ready < (first ? slots : vacant); first = false) {
@@ -399,7 +400,7 @@ static int listen(struct transcriber *t, bool *progress, struct err *err)
         if (heard) {
             *progress = true;
             flight_beat(&t->flight);
-            ready = queued(t);
+            ready = count_queued_windows(t);
         }
     }
     return 0;
@@ -408,17 +409,17 @@ static int listen(struct transcriber *t, bool *progress, struct err *err)
 /* ---- a round */
 
 /* Windows of texts that are there. */
-static int prepare(struct transcriber *t, bool *progress, struct err *err)
+static int prepare_text_windows(struct transcriber *t, bool *progress, struct err *err)
 {
     int rc = 0;
 
     for (struct lane *l = t->lanes; l && rc == 0; l = l->next)
-        if (l->told && l->state == LANE_OPEN)
-            rc = told_prepare(l, progress, err);
+        if (l->known_text && l->state == LANE_OPEN)
+            rc = known_text_prepare(l, progress, err);
     return rc;
 }
 
-static int fly(struct transcriber *t, bool *progress, struct err *err)
+static int run_decode_tick(struct transcriber *t, bool *progress, struct err *err)
 {
     int rc = flight_fill(&t->flight, t->lanes, progress, err);
 
@@ -426,7 +427,7 @@ static int fly(struct transcriber *t, bool *progress, struct err *err)
 }
 
 /* The voice activity has moved nothing on either: it hears the same again. */
-static int shrink(struct transcriber *t, struct err *err)
+static int shrink_slots(struct transcriber *t, struct err *err)
 {
     struct err why = *err;
     int rc = flight_shrink(&t->flight, err);
@@ -441,14 +442,14 @@ int transcriber_step(struct transcriber *t, bool *progress, struct err *err)
     int rc;
 
     *progress = false;
-    rc = listen(t, progress, err);
+    rc = detect_speech(t, progress, err);
     if (!rc)
-        rc = prepare(t, progress, err);
+        rc = prepare_text_windows(t, progress, err);
     if (!rc)
-        rc = fly(t, progress, err);
+        rc = run_decode_tick(t, progress, err);
     if (rc == ERR_VRAM) {
         *progress = true;
-        rc = shrink(t, err);
+        rc = shrink_slots(t, err);
     }
     if (rc)
         return rc;

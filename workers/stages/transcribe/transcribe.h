@@ -60,15 +60,15 @@ int transcriber_add(struct transcriber *t, int64_t start_sample, const char *lan
 /* The same where the text is there: `told` (borrowed until the lane ends) is what it yields, but
  * for the words of segments of this source, which get their times. Nothing is decoded. ERR_USAGE:
  * without word_timestamps. */
-int transcriber_add_told(struct transcriber *t, int64_t start_sample,
-                         const struct result_told *told, uint32_t text_source,
-                         struct lane_source source, lane_done done, void *done_arg,
-                         struct lane **ret, struct err *err);
+int transcriber_add_known_text(struct transcriber *t, int64_t start_sample,
+                               const struct result_known_text *known_text, uint32_t text_source,
+                               struct lane_source source, lane_done done, void *done_arg,
+                               struct lane **ret, struct err *err);
 /* Removes a lane that has not ended; done is not called. */
 void transcriber_remove(struct transcriber *t, struct lane *lane);
 
 /* One round: fills free slots with windows that are ready, encodes them, takes one decoder step
- * for all slots, settles what ended. *progress: false when nothing could be done for lack of audio
+ * for all slots, finishes what ended. *progress: false when nothing could be done for lack of audio
  * (wait until more is decoded). An error is the device's (ERR_VRAM: even with one window at once):
  * all lanes are void. */
 int transcriber_step(struct transcriber *t, bool *progress, struct err *err);

@@ -217,7 +217,7 @@ static int check_vad(const struct transcribe_params *p, struct err *err)
     return 0;
 }
 
-static int check(const void *params, struct err *err)
+static int check_transcribe_params(const void *params, struct err *err)
 {
     const struct transcribe_params *p = params;
     int rc = check_language(p->language, err);
@@ -242,7 +242,7 @@ static int check(const void *params, struct err *err)
 const struct param_table transcribe_table = {.what = "transcription",
                                              PARAM_TABLE(transcribe_params, fields, &usual),
                                              .asked = &asked,
-                                             .check = check};
+                                             .check = check_transcribe_params};
 
 void transcribe_params_default(struct transcribe_params *p)
 {

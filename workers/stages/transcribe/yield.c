@@ -28,17 +28,17 @@ void yield_free(struct yield *y)
 static int make_room(struct yield *y, uint32_t more, struct err *err)
 {
     struct result_segment *segments;
-    uint32_t cap = y->cap ? y->cap : 8;
+    uint32_t capacity = y->capacity ? y->capacity : 8;
 
-    if (y->cap - y->count >= more)
+    if (y->capacity - y->count >= more)
         return 0;
-    while (cap - y->count < more)
-        cap *= 2;
-    segments = realloc(y->segments, cap * sizeof(*segments));
+    while (capacity - y->count < more)
+        capacity *= 2;
+    segments = realloc(y->segments, capacity * sizeof(*segments));
     if (!segments)
         return err_set(err, ERR_NOMEM, "no memory for a segment");
     y->segments = segments;
-    y->cap = cap;
+    y->capacity = capacity;
     return 0;
 }
 

@@ -11,7 +11,7 @@
 
 struct yield { /* all zero: empty */
     struct result_segment *segments;
-    uint32_t count, cap;
+    uint32_t count, capacity;
 };
 
 void yield_free(struct yield *y); /* back to {0} */

@@ -23,7 +23,7 @@ struct rule {
 struct bpe {
     uint64_t seed;
     struct token *tokens;
-    int32_t size, cap;
+    int32_t size, capacity;
     int32_t *names; /* open addressing over spellings: id, or -1 */
     uint32_t names_cap, names_used;
     struct rule *rules;
@@ -93,18 +93,18 @@ int32_t bpe_find(const struct bpe *b, const char *spelling, size_t len)
 
 static int grow_names(struct bpe *b, struct err *err)
 {
-    uint32_t cap = b->names_cap ? b->names_cap * 2 : 1024;
+    uint32_t capacity = b->names_cap ? b->names_cap * 2 : 1024;
     int32_t *names;
 
     if (b->names_cap && b->names_used < b->names_cap / 2)
         return 0;
-    names = malloc(cap * sizeof(*names));
+    names = malloc(capacity * sizeof(*names));
     if (!names)
         return err_set(err, ERR_NOMEM, "no memory for a vocabulary");
-    memset(names, 0xFF, cap * sizeof(*names));
+    memset(names, 0xFF, capacity * sizeof(*names));
     free(b->names);
     b->names = names;
-    b->names_cap = cap;
+    b->names_cap = capacity;
     for (int32_t i = 0; i < b->size; i++)
         if (b->tokens[i].spelling)
             names[name_slot(b, b->tokens[i].spelling, b->tokens[i].spelling_len)] = i;
@@ -113,25 +113,25 @@ static int grow_names(struct bpe *b, struct err *err)
 
 static int grow_tokens(struct bpe *b, int32_t id, struct err *err)
 {
-    int32_t cap = b->cap ? b->cap : 1024;
+    int32_t capacity = b->capacity ? b->capacity : 1024;
     struct token *tokens;
 
-    while (cap <= id)
-        cap *= 2;
-    if (cap != b->cap) {
-        tokens = realloc(b->tokens, (size_t)cap * sizeof(*tokens));
+    while (capacity <= id)
+        capacity *= 2;
+    if (capacity != b->capacity) {
+        tokens = realloc(b->tokens, (size_t)capacity * sizeof(*tokens));
         if (!tokens)
             return err_set(err, ERR_NOMEM, "no memory for a vocabulary");
         b->tokens = tokens;
-        memset(tokens + b->cap, 0, (size_t)(cap - b->cap) * sizeof(*tokens));
-        b->cap = cap;
+        memset(tokens + b->capacity, 0, (size_t)(capacity - b->capacity) * sizeof(*tokens));
+        b->capacity = capacity;
     }
     return 0;
 }
 
 /* The bytes that a spelling stands for. A character that GPT-2 never writes makes the whole
  * spelling stand for itself, as in the tokenizers library. */
-static uint32_t unspell(const char *spelling, size_t len, bool literal, uint8_t *out)
+static uint32_t decode_token_bytes(const char *spelling, size_t len, bool literal, uint8_t *out)
 {
     uint32_t n = 0;
 
@@ -155,7 +155,8 @@ static uint32_t unspell(const char *spelling, size_t len, bool literal, uint8_t 
     return n;
 }
 
-static int add(struct bpe *b, const char *spelling, int64_t id, bool literal, struct err *err)
+static int add_bpe_token(struct bpe *b, const char *spelling, int64_t id, bool literal,
+                         struct err *err)
 {
     size_t len = strlen(spelling);
     struct token *t;
@@ -183,7 +184,7 @@ static int add(struct bpe *b, const char *spelling, int64_t id, bool literal, st
     memcpy(t->spelling, spelling, len + 1);
     t->bytes = (uint8_t *)t->spelling + len + 1;
     t->spelling_len = (uint32_t)len;
-    t->bytes_len = unspell(spelling, len, literal, t->bytes);
+    t->bytes_len = decode_token_bytes(spelling, len, literal, t->bytes);
     b->names[slot] = (int32_t)id;
     b->names_used++;
     if (id >= b->size)
@@ -195,7 +196,7 @@ static int add(struct bpe *b, const char *spelling, int64_t id, bool literal, st
 
 int bpe_add(struct bpe *b, const char *spelling, int64_t id, struct err *err)
 {
-    return add(b, spelling, id, false, err);
+    return add_bpe_token(b, spelling, id, false, err);
 }
 
 int bpe_add_literal(struct bpe *b, const char *text, int64_t id, struct err *err)
@@ -204,11 +205,11 @@ int bpe_add_literal(struct bpe *b, const char *text, int64_t id, struct err *err
 
     if (old >= 0 && old == id)
         return 0;
-    return add(b, text, id, true, err);
+    return add_bpe_token(b, text, id, true, err);
 }
 
 /* As GPT-2 writes a byte: one or two bytes of UTF-8. */
-static size_t spell(uint8_t byte, char *out)
+static size_t encode_byte_char(uint8_t byte, char *out)
 {
     unsigned c = byte;
 
@@ -235,7 +236,7 @@ int bpe_add_bytes(struct bpe *b, const uint8_t *bytes, size_t len, int64_t id, s
                    ? err_set(err, ERR_NOMEM, "no memory for a vocabulary")
                    : err_set(err, ERR_MODEL, "token %lld is %zu bytes long", (long long)id, len);
     for (size_t i = 0; i < len; i++)
-        n += spell(bytes[i], spelling + n);
+        n += encode_byte_char(bytes[i], spelling + n);
     spelling[n] = 0;
     rc = bpe_add(b, spelling, id, err);
     free(spelling);
@@ -247,31 +248,31 @@ static uint64_t rule_key(int32_t left, int32_t right)
     return (uint64_t)(uint32_t)(left + 1) << 32 | (uint32_t)(right + 1);
 }
 
-static struct rule *rule_slot(uint64_t seed, struct rule *rules, uint32_t cap, uint64_t key)
+static struct rule *rule_slot(uint64_t seed, struct rule *rules, uint32_t capacity, uint64_t key)
 {
-    uint32_t i = (uint32_t)XXH3_64bits_withSeed(&key, sizeof(key), seed) & (cap - 1);
+    uint32_t i = (uint32_t)XXH3_64bits_withSeed(&key, sizeof(key), seed) & (capacity - 1);
 
     while (rules[i].key && rules[i].key != key)
-        i = (i + 1) & (cap - 1);
+        i = (i + 1) & (capacity - 1);
     return &rules[i];
 }
 
 static int grow_rules(struct bpe *b, struct err *err)
 {
-    uint32_t cap = b->rules_cap ? b->rules_cap * 2 : 1024;
+    uint32_t capacity = b->rules_cap ? b->rules_cap * 2 : 1024;
     struct rule *rules;
 
     if (b->rules_cap && b->rules_used < b->rules_cap / 2)
         return 0;
-    rules = calloc(cap, sizeof(*rules));
+    rules = calloc(capacity, sizeof(*rules));
     if (!rules)
         return err_set(err, ERR_NOMEM, "no memory for a vocabulary's merges");
     for (uint32_t i = 0; i < b->rules_cap; i++)
         if (b->rules[i].key)
-            *rule_slot(b->seed, rules, cap, b->rules[i].key) = b->rules[i];
+            *rule_slot(b->seed, rules, capacity, b->rules[i].key) = b->rules[i];
     free(b->rules);
     b->rules = rules;
-    b->rules_cap = cap;
+    b->rules_cap = capacity;
     return 0;
 }
 
@@ -359,7 +360,7 @@ static enum kind kind_at(const char *text, size_t len, size_t at, size_t *width)
     }
 }
 
-static size_t contraction(const char *text, size_t len)
+static size_t measure_contraction(const char *text, size_t len)
 {
     static const char *const list[] = {"'s", "'t", "'re", "'ve", "'m", "'ll", "'d"};
 
@@ -371,7 +372,7 @@ static size_t contraction(const char *text, size_t len)
 
 size_t bpe_word(const char *text, size_t len)
 {
-    size_t at = contraction(text, len), width, last = 0;
+    size_t at = measure_contraction(text, len), width, last = 0;
     enum kind first;
 
     if (at)
@@ -408,7 +409,7 @@ struct merger {
     size_t heap_len;
 };
 
-static bool before(const struct candidate *x, const struct candidate *y)
+static bool has_merge_priority(const struct candidate *x, const struct candidate *y)
 {
     return x->rank < y->rank || (x->rank == y->rank && x->at < y->at);
 }
@@ -417,7 +418,7 @@ static void heap_push(struct merger *m, struct candidate c)
 {
     size_t i = m->heap_len++;
 
-    while (i && before(&c, &m->heap[(i - 1) / 2])) {
+    while (i && has_merge_priority(&c, &m->heap[(i - 1) / 2])) {
         m->heap[i] = m->heap[(i - 1) / 2];
         i = (i - 1) / 2;
     }
@@ -433,9 +434,9 @@ static struct candidate heap_pop(struct merger *m)
         size_t k = 2 * i + 1;
         if (k >= m->heap_len)
             break;
-        if (k + 1 < m->heap_len && before(&m->heap[k + 1], &m->heap[k]))
+        if (k + 1 < m->heap_len && has_merge_priority(&m->heap[k + 1], &m->heap[k]))
             k++;
-        if (!before(&m->heap[k], &c))
+        if (!has_merge_priority(&m->heap[k], &c))
             break;
         m->heap[i] = m->heap[k];
         i = k;
@@ -444,7 +445,7 @@ static struct candidate heap_pop(struct merger *m)
     return top;
 }
 
-static void consider(struct merger *m, int32_t at)
+static void queue_merge_candidate(struct merger *m, int32_t at)
 {
     const struct piece *p = &m->pieces[at];
     const struct rule *r;
@@ -468,7 +469,7 @@ static bool is_current(const struct merger *m, const struct candidate *c)
     return r->key && r->rank == c->rank;
 }
 
-static void join(struct merger *m, const struct candidate *c)
+static void merge_pieces(struct merger *m, const struct candidate *c)
 {
     struct piece *p = &m->pieces[c->at], *gone = &m->pieces[p->next];
 
@@ -478,8 +479,8 @@ static void join(struct merger *m, const struct candidate *c)
         m->pieces[p->next].prev = c->at;
     gone->id = -1;
     if (p->prev >= 0)
-        consider(m, p->prev);
-    consider(m, c->at);
+        queue_merge_candidate(m, p->prev);
+    queue_merge_candidate(m, c->at);
 }
 
 /* Joins the bytes of one word; returns how many tokens were written to out. */
@@ -497,11 +498,11 @@ static size_t merge_word(struct merger *m, const uint8_t *word, size_t len, int3
     m->pieces[n - 1].next = -1;
     m->heap_len = 0;
     for (size_t i = 0; i < n; i++)
-        consider(m, (int32_t)i);
+        queue_merge_candidate(m, (int32_t)i);
     while (m->heap_len) {
         struct candidate c = heap_pop(m);
         if (is_current(m, &c))
-            join(m, &c);
+            merge_pieces(m, &c);
     }
     for (int32_t i = 0; i >= 0; i = m->pieces[i].next)
         out[count++] = m->pieces[i].id;

@@ -19,7 +19,7 @@ struct charsmap {
 
 /* ---- base64 (RFC 4648) */
 
-static int sextet(char c)
+static int decode_base64_char(char c)
 {
     if (c >= 'A' && c <= 'Z')
         return c - 'A';
@@ -31,7 +31,7 @@ static int sextet(char c)
 }
 
 /* Into room for 3 bytes of every 4 characters; false when it is no base64. */
-static bool decode(const char *s, uint8_t *out, size_t *n)
+static bool decode_base64(const char *s, uint8_t *out, size_t *n)
 {
     size_t len = strlen(s), pad = 0;
 
@@ -47,7 +47,7 @@ static bool decode(const char *s, uint8_t *out, size_t *n)
         uint32_t bits = 0;
 
         for (size_t k = 0; k < 4; k++) {
-            int v = k < have ? sextet(s[i + k]) : 0;
+            int v = k < have ? decode_base64_char(s[i + k]) : 0;
 
             if (v < 0)
                 return false;
@@ -98,7 +98,7 @@ int charsmap_read(const char *base64, struct charsmap **ret, struct err *err)
         c->blob = malloc(strlen(base64) / 4 * 3 + 4);
     if (!c || !c->blob)
         rc = err_set(err, ERR_NOMEM, "no memory for a normaliser");
-    else if (!decode(base64, c->blob, &len))
+    else if (!decode_base64(base64, c->blob, &len))
         rc = err_set(err, ERR_MODEL, "precompiled_charsmap is no base64");
     else
         rc = read_blob(c, len, err);
@@ -132,7 +132,7 @@ static bool unit_at(const struct charsmap *c, uint32_t at, uint32_t *ret)
 }
 
 /* What the shortest entry becomes that these bytes begin with; NULL when there is none. */
-static const char *find(const struct charsmap *c, const uint8_t *key, size_t len)
+static const char *find_replacement(const struct charsmap *c, const uint8_t *key, size_t len)
 {
     uint32_t at = 0, unit;
 
@@ -156,8 +156,8 @@ static const char *find(const struct charsmap *c, const uint8_t *key, size_t len
 }
 
 /* False when there is no entry for the characters [from, end). */
-static bool replace(const struct charsmap *c, struct codepoints *out, const struct codepoints *in,
-                    size_t from, size_t end)
+static bool replace_characters(const struct charsmap *c, struct codepoints *out,
+                               const struct codepoints *in, size_t from, size_t end)
 {
     uint8_t key[4 * CLUSTER_BYTES];
     const char *found;
@@ -165,7 +165,7 @@ static bool replace(const struct charsmap *c, struct codepoints *out, const stru
 
     for (size_t i = from; i < end; i++)
         len += (size_t)utf8proc_encode_char(in->at[i], key + len);
-    found = find(c, key, len);
+    found = find_replacement(c, key, len);
     if (found)
         codepoints_put_utf8(out, found, strlen(found));
     return found != NULL;
@@ -192,10 +192,10 @@ void charsmap_apply(const struct charsmap *c, struct codepoints *out, const stru
         for (end = i + 1; end < in->len; end++)
             if (utf8proc_grapheme_break_stateful(in->at[end - 1], in->at[end], &state))
                 break;
-        if (bytes_of(in, i, end) < CLUSTER_BYTES && replace(c, out, in, i, end))
+        if (bytes_of(in, i, end) < CLUSTER_BYTES && replace_characters(c, out, in, i, end))
             continue;
         for (size_t k = i; k < end && !out->failed; k++)
-            if (!replace(c, out, in, k, k + 1))
+            if (!replace_characters(c, out, in, k, k + 1))
                 codepoints_put(out, in->at[k]);
     }
 }

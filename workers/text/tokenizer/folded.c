@@ -30,7 +30,7 @@ static enum kind kind_of(int32_t c)
 }
 
 /* The letter without case and marks. Hangul syllables stay whole: their parts are no marks. */
-static int32_t fold(int32_t c)
+static int32_t fold_letter(int32_t c)
 {
     utf8proc_int32_t parts[8];
     utf8proc_ssize_t n;
@@ -44,11 +44,12 @@ static int32_t fold(int32_t c)
 }
 
 /* The code point at s and how many bytes to go on by; 0xFFFD, which parts words, for ill-formed. */
-static int32_t decode(const char *s, size_t *size)
+static int32_t decode_codepoint(const char *s, size_t *size)
 {
-    size_t room = strnlen(s, 4);
+    size_t capacity = strnlen(s, 4);
     utf8proc_int32_t c;
-    utf8proc_ssize_t n = utf8proc_iterate((const utf8proc_uint8_t *)s, (utf8proc_ssize_t)room, &c);
+    utf8proc_ssize_t n =
+        utf8proc_iterate((const utf8proc_uint8_t *)s, (utf8proc_ssize_t)capacity, &c);
 
     *size = n > 0 ? (size_t)n : 1;
     return n > 0 ? c : 0xFFFD;
@@ -58,13 +59,13 @@ int32_t folded_next(struct folded_reader *r)
 {
     while (*r->text) {
         size_t size;
-        int32_t c = decode(r->text, &size);
+        int32_t c = decode_codepoint(r->text, &size);
         enum kind kind = kind_of(c);
 
         r->text += size;
         if (kind == WORD) {
             r->in_word = true;
-            return fold(c);
+            return fold_letter(c);
         }
         if (kind == BETWEEN && r->in_word) {
             r->in_word = false;

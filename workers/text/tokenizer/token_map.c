@@ -46,16 +46,16 @@ int32_t token_map_find(const struct token_map *m, const char *token, size_t len)
 }
 
 /* Room for one more; at most half of the slots are in use. */
-static int grow(struct token_map *m, struct err *err)
+static int grow_token_map(struct token_map *m, struct err *err)
 {
-    uint32_t room = m->room ? m->room * 2 : 1024;
+    uint32_t capacity = m->capacity ? m->capacity * 2 : 1024;
     struct token_entry *entries;
     uint32_t *slots;
 
-    if (m->count < m->room)
+    if (m->count < m->capacity)
         return 0;
-    slots = calloc((size_t)room * 2, sizeof(*slots));
-    entries = slots ? realloc(m->entries, room * sizeof(*entries)) : NULL;
+    slots = calloc((size_t)capacity * 2, sizeof(*slots));
+    entries = slots ? realloc(m->entries, capacity * sizeof(*entries)) : NULL;
     if (!entries) {
         free(slots);
         return err_set(err, ERR_NOMEM, "no memory for a vocabulary");
@@ -65,8 +65,8 @@ static int grow(struct token_map *m, struct err *err)
     free(m->slots);
     m->entries = entries;
     m->slots = slots;
-    m->room = room;
-    m->slot_count = room * 2;
+    m->capacity = capacity;
+    m->slot_count = capacity * 2;
     for (uint32_t i = 0; i < m->count; i++)
         slots[slot_of(m, (char *)m->bytes.data + entries[i].at, entries[i].len)] = i + 1;
     return 0;
@@ -81,7 +81,7 @@ int token_map_put(struct token_map *m, const char *token, size_t len, int32_t id
         return err_set(err, ERR_MODEL, "token %d is empty", id);
     if (len > MAX_BYTES - m->bytes.len || m->count >= 1u << 29)
         return err_set(err, ERR_MODEL, "the vocabulary is too large");
-    if ((rc = grow(m, err)))
+    if ((rc = grow_token_map(m, err)))
         return rc;
     slot = slot_of(m, token, len);
     if (m->slots[slot])

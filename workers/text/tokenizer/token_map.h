@@ -13,7 +13,7 @@ struct token_map {
     struct token_entry *entries; /* in the order in which they were put */
     uint64_t seed;
     uint32_t *slots; /* open addressing: index of an entry + 1, 0: free */
-    uint32_t count, room, slot_count;
+    uint32_t count, capacity, slot_count;
     uint32_t longest; /* bytes of the longest token */
     struct buf bytes; /* all tokens, one behind the other */
 };

@@ -103,7 +103,7 @@ static int read_model(struct tokenizer *t, const json_t *model, struct err *err)
     return rc;
 }
 
-static int32_t find(const struct tokenizer *t, const char *token)
+static int32_t find_token_id(const struct tokenizer *t, const char *token)
 {
     size_t len = strlen(token);
 
@@ -118,7 +118,7 @@ static int check_added(struct tokenizer *t, struct err *err)
     const char *name;
 
     for (uint32_t i = 0; i < t->added.n; i++) {
-        int32_t id = tokenizer_added_at(&t->added, i, &name), known = find(t, name);
+        int32_t id = tokenizer_added_at(&t->added, i, &name), known = find_token_id(t, name);
 
         if (known >= 0 && known != id)
             return err_set(err, ERR_MODEL, "token '%.40s' has two ids, %d and %d", name, known, id);
@@ -209,7 +209,7 @@ struct encoding {
     struct err *err;
 };
 
-static bool fail(struct encoding *e)
+static bool fail_encoding(struct encoding *e)
 {
     if (e->rc == 0)
         e->rc = err_set(e->err, ERR_NOMEM, "no memory to encode text");
@@ -240,7 +240,7 @@ static bool on_word(void *arg, const int32_t *word, size_t len)
         buf_put(&e->word, c, (size_t)utf8proc_encode_char(word[i], c));
     }
     if (e->word.failed)
-        return fail(e);
+        return fail_encoding(e);
     bytes = (const char *)e->word.data;
     if (e->t->kind == MODEL_WORDPIECE)
         wordpiece_encode(&e->t->wordpiece, bytes, e->word.len, &e->out);
@@ -248,7 +248,7 @@ static bool on_word(void *arg, const int32_t *word, size_t len)
         unigram_encode(e->t->unigram, bytes, e->word.len, &e->out);
     else if (!encode_bpe(e))
         return false;
-    return e->out.failed ? fail(e) : e->out.n < e->max;
+    return e->out.failed ? fail_encoding(e) : e->out.n < e->max;
 }
 
 static bool on_token(void *arg, int32_t id)
@@ -256,7 +256,7 @@ static bool on_token(void *arg, int32_t id)
     struct encoding *e = arg;
 
     token_list_put(&e->out, id);
-    return e->out.failed ? fail(e) : e->out.n < e->max;
+    return e->out.failed ? fail_encoding(e) : e->out.n < e->max;
 }
 
 static bool on_normal_part(void *arg, const int32_t *text, size_t len, size_t at)
@@ -265,7 +265,7 @@ static bool on_normal_part(void *arg, const int32_t *text, size_t len, size_t at
 
     if (tokenizer_split(&e->t->split, text, len, e->at_start && at == 0, on_word, e))
         return true;
-    return e->rc != 0 || e->out.n >= e->max ? false : fail(e);
+    return e->rc != 0 || e->out.n >= e->max ? false : fail_encoding(e);
 }
 
 static bool on_part(void *arg, const int32_t *text, size_t len, size_t at)
@@ -283,14 +283,14 @@ static bool on_part(void *arg, const int32_t *text, size_t len, size_t at)
 }
 
 /* The text's own ids in e->out, at most max of them. */
-static int encode(struct encoding *e, const char *text, size_t len)
+static int encode_text(struct encoding *e, const char *text, size_t len)
 {
     const struct added_calls calls = {on_part, on_token, e};
     struct codepoints raw = {0};
 
     codepoints_put_utf8(&raw, text, len);
     if (raw.failed)
-        fail(e);
+        fail_encoding(e);
     else
         tokenizer_added_split(&e->t->added, false, raw.at, raw.len, &calls);
     codepoints_free(&raw);
@@ -315,7 +315,7 @@ int tokenizer_encode(const struct tokenizer *t, const char *text, size_t len, ui
     if (len > TEXT_MAX_BYTES)
         return err_set(err, ERR_LIMIT, "a text of %zu bytes is too long to encode", len);
     if (e.max > 0)
-        rc = encode(&e, text, len);
+        rc = encode_text(&e, text, len);
     total = e.out.n + specials;
     ids = rc == 0 && total ? malloc(total * sizeof(*ids)) : NULL;
     if (rc == 0 && total && !ids)

@@ -188,8 +188,8 @@ static void apply_replace_runs(const struct normalize_part *p, struct codepoints
     }
 }
 
-static void apply(const struct normalize_part *p, struct codepoints *out,
-                  const struct codepoints *in)
+static void apply_normalize_part(const struct normalize_part *p, struct codepoints *out,
+                                 const struct codepoints *in)
 {
     switch (p->kind) {
     case PART_NFD:
@@ -234,7 +234,7 @@ int tokenizer_normalize(const struct tokenizer_normalizer *n, struct codepoints 
 
         spare->len = 0;
         spare->max = bound; /* while the step runs: one alone may make 255 of each */
-        apply(&n->parts[i], spare, text);
+        apply_normalize_part(&n->parts[i], spare, text);
         *text = *spare;
         *spare = swap;
         too_long = text->failed && text->len == bound;

@@ -60,8 +60,8 @@ static bool at_signs(const struct splitter *s, uint32_t part, const struct codep
     return true;
 }
 
-static bool metaspace(const struct splitter *s, uint32_t part, const int32_t *text, size_t len,
-                      bool first)
+static bool split_at_metaspace(const struct splitter *s, uint32_t part, const int32_t *text,
+                               size_t len, bool first)
 {
     const struct split_part *p = &s->split->parts[part];
     struct codepoints t = {0};
@@ -90,7 +90,7 @@ static bool from_part(const struct splitter *s, uint32_t part, const int32_t *te
     case SPLIT_PUNCTUATION:
         return at_punctuation(s, part, text, len, first);
     default:
-        return metaspace(s, part, text, len, first);
+        return split_at_metaspace(s, part, text, len, first);
     }
 }
 

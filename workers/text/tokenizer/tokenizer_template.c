@@ -5,7 +5,8 @@
 
 #include "workers/text/tokenizer/bpe.h"
 
-static int put(struct tokenizer_template *t, bool after, const json_t *id, struct err *err)
+static int add_template_token(struct tokenizer_template *t, bool after, const json_t *id,
+                              struct err *err)
 {
     uint32_t *n = after ? &t->after_count : &t->before_count;
     int32_t *list = after ? t->after : t->before;
@@ -33,7 +34,7 @@ static int put_named(struct tokenizer_template *t, bool after, const json_t *tok
         return err_set(err, ERR_MODEL, "the post_processor's token '%.40s' has no ids",
                        name ? name : "");
     for (size_t i = 0; rc == 0 && i < json_array_size(ids); i++)
-        rc = put(t, after, json_array_get(ids, i), err);
+        rc = add_template_token(t, after, json_array_get(ids, i), err);
     return rc;
 }
 
@@ -62,9 +63,10 @@ static int read_template(const json_t *j, struct tokenizer_template *t, struct e
 /* BERT's and RoBERTa's own: {"sep": ["</s>", 2], "cls": ["<s>", 0]}. */
 static int read_pair(const json_t *j, struct tokenizer_template *t, struct err *err)
 {
-    int rc = put(t, false, json_array_get(json_object_get(j, "cls"), 1), err);
+    int rc = add_template_token(t, false, json_array_get(json_object_get(j, "cls"), 1), err);
 
-    return rc != 0 ? rc : put(t, true, json_array_get(json_object_get(j, "sep"), 1), err);
+    return rc != 0 ? rc
+                   : add_template_token(t, true, json_array_get(json_object_get(j, "sep"), 1), err);
 }
 
 static int read_any(const json_t *j, struct tokenizer_template *t, int depth, struct err *err)

@@ -24,7 +24,7 @@ struct unigram {
     uint64_t seed;
     struct edge *edges;
     int32_t *token_of; /* [nodes]: the token that ends there; -1: none */
-    uint32_t nodes, room, slots;
+    uint32_t nodes, capacity, slots;
     double *score; /* [size]: natural logarithms */
     int32_t size, unknown;
     double unknown_score;
@@ -40,46 +40,46 @@ static uint32_t edge_slot(uint64_t seed, const struct edge *edges, uint32_t slot
     return i;
 }
 
-static uint32_t step(const struct unigram *u, uint32_t node, uint8_t byte)
+static uint32_t follow_trie_edge(const struct unigram *u, uint32_t node, uint8_t byte)
 {
     return u->edges[edge_slot(u->seed, u->edges, u->slots, node << 8 | byte)].to;
 }
 
 /* Room for one more node; at most half of the slots are in use. */
-static int grow(struct unigram *u, struct err *err)
+static int grow_trie(struct unigram *u, struct err *err)
 {
-    uint32_t room = u->room ? u->room * 2 : 1024;
+    uint32_t capacity = u->capacity ? u->capacity * 2 : 1024;
     struct edge *edges;
     int32_t *token_of;
 
-    if (u->nodes < u->room)
+    if (u->nodes < u->capacity)
         return 0;
-    if (room > MAX_NODES)
+    if (capacity > MAX_NODES)
         return err_set(err, ERR_MODEL, "the vocabulary is too large");
-    edges = calloc((size_t)room * 2, sizeof(*edges));
-    token_of = edges ? realloc(u->token_of, room * sizeof(*token_of)) : NULL;
+    edges = calloc((size_t)capacity * 2, sizeof(*edges));
+    token_of = edges ? realloc(u->token_of, capacity * sizeof(*token_of)) : NULL;
     if (!token_of) {
         free(edges);
         return err_set(err, ERR_NOMEM, "no memory for a vocabulary");
     }
     for (uint32_t i = 0; i < u->slots; i++)
         if (u->edges[i].to)
-            edges[edge_slot(u->seed, edges, room * 2, u->edges[i].key)] = u->edges[i];
+            edges[edge_slot(u->seed, edges, capacity * 2, u->edges[i].key)] = u->edges[i];
     free(u->edges);
     u->edges = edges;
     u->token_of = token_of;
-    u->room = room;
-    u->slots = room * 2;
+    u->capacity = capacity;
+    u->slots = capacity * 2;
     return 0;
 }
 
-static int add(struct unigram *u, const char *token, int32_t id, struct err *err)
+static int add_trie_token(struct unigram *u, const char *token, int32_t id, struct err *err)
 {
     uint32_t node = ROOT;
 
     for (const char *p = token; *p; p++) {
         uint32_t key = node << 8 | (uint8_t)*p, slot;
-        int rc = grow(u, err);
+        int rc = grow_trie(u, err);
 
         if (rc != 0)
             return rc;
@@ -115,7 +115,7 @@ static int read_vocab(struct unigram *u, const json_t *vocab, struct err *err)
         if (!isfinite(u->score[i]))
             return err_set(err, ERR_MODEL, "the score of token %d is no number", i);
         lowest = fmin(lowest, u->score[i]);
-        if ((rc = add(u, token, i, err)))
+        if ((rc = add_trie_token(u, token, i, err)))
             return rc;
     }
     u->unknown_score = lowest - UNKNOWN_PENALTY;
@@ -138,7 +138,7 @@ static int read_model(struct unigram *u, const json_t *model, struct err *err)
         return err_set(err, ERR_MODEL, "model.unk_id is not the id of a token");
     u->size = (int32_t)n;
     u->unknown = (int32_t)json_integer_value(unknown);
-    if ((rc = grow(u, err)))
+    if ((rc = grow_trie(u, err)))
         return rc;
     u->token_of[ROOT] = -1;
     u->nodes = 1;
@@ -178,7 +178,7 @@ int32_t unigram_find(const struct unigram *u, const char *token, size_t len)
     uint32_t node = ROOT;
 
     for (size_t i = 0; i < len; i++) {
-        node = step(u, node, (uint8_t)token[i]);
+        node = follow_trie_edge(u, node, (uint8_t)token[i]);
         if (node == ROOT)
             return -1;
     }
@@ -194,7 +194,7 @@ struct reached {
     int32_t token;
 };
 
-static void reach(struct reached *r, double score, size_t from, int32_t token)
+static void update_best_path(struct reached *r, double score, size_t from, int32_t token)
 {
     if (r->from == SIZE_MAX || score > r->score)
         *r = (struct reached){score, from, token};
@@ -210,8 +210,8 @@ static size_t character_bytes(const char *text, size_t len)
 }
 
 /* Every token that begins at `at`, and the unknown one when none is one character there. */
-static void extend(const struct unigram *u, struct reached *best, const char *text, size_t len,
-                   size_t at)
+static void extend_best_paths(const struct unigram *u, struct reached *best, const char *text,
+                              size_t len, size_t at)
 {
     size_t one = character_bytes(text + at, len - at);
     double here = best[at].score;
@@ -221,17 +221,17 @@ static void extend(const struct unigram *u, struct reached *best, const char *te
     for (size_t end = at; end < len; end++) {
         int32_t token;
 
-        node = step(u, node, (uint8_t)text[end]);
+        node = follow_trie_edge(u, node, (uint8_t)text[end]);
         if (node == ROOT)
             break;
         token = u->token_of[node];
         if (token < 0)
             continue;
-        reach(&best[end + 1], here + u->score[token], at, token);
+        update_best_path(&best[end + 1], here + u->score[token], at, token);
         alone |= end + 1 == at + one;
     }
     if (!alone)
-        reach(&best[at + one], here + u->unknown_score, at, u->unknown);
+        update_best_path(&best[at + one], here + u->unknown_score, at, u->unknown);
 }
 
 void unigram_encode(const struct unigram *u, const char *text, size_t len, struct token_list *out)
@@ -249,7 +249,7 @@ void unigram_encode(const struct unigram *u, const char *text, size_t len, struc
         best[i] = (struct reached){.from = SIZE_MAX};
     best[0].score = 0;
     for (size_t at = 0; at < len; at += character_bytes(text + at, len - at))
-        extend(u, best, text, len, at);
+        extend_best_paths(u, best, text, len, at);
     for (size_t end = len; end > 0 && !out->failed; end = best[end].from) {
         if (best[end].token != u->unknown || last != u->unknown)
             token_list_put(out, best[end].token);

@@ -88,9 +88,9 @@ static int read_tokens(struct vocabulary *v, const struct vocabulary_source *s, 
 
 /* ---- loading */
 
-static int build(const struct vocabulary_source *source, const json_t *tokenizer,
-                 const json_t *generation, const json_t *config, struct vocabulary **ret,
-                 struct err *err)
+static int build_vocabulary(const struct vocabulary_source *source, const json_t *tokenizer,
+                            const json_t *generation, const json_t *config, struct vocabulary **ret,
+                            struct err *err)
 {
     struct vocabulary *v = calloc(1, sizeof(*v));
     int rc;
@@ -133,7 +133,7 @@ int vocabulary_parse(const struct vocabulary_source *source, struct vocabulary *
     if (!rc && source->config)
         rc = json_file_parse("config.json", source->config, source->config_len, &config, err);
     if (!rc)
-        rc = build(source, tokenizer, generation, config, ret, err);
+        rc = build_vocabulary(source, tokenizer, generation, config, ret, err);
     else if (source->rules)
         vocabulary_rules_free(source->rules);
     if (rc)

@@ -20,7 +20,7 @@ struct source {
     struct err *err;
 };
 
-static int32_t named(const struct source *s, const char *name)
+static int32_t find_token_by_name(const struct source *s, const char *name)
 {
     return bpe_find(s->b, name, strlen(name));
 }
@@ -50,11 +50,12 @@ static int take_id(const struct source *s, const json_t *value, const char *what
 }
 
 /* A special token: by its name among the tokens, else by a key of the two configurations. */
-static int special(const struct source *s, const char *name, const char *key, int32_t *ret)
+static int find_special_token(const struct source *s, const char *name, const char *key,
+                              int32_t *ret)
 {
     int rc = 0;
 
-    *ret = named(s, name);
+    *ret = find_token_by_name(s, name);
     if (*ret < 0 && key)
         rc = take_id(s, json_object_get(s->generation, key), key, ret);
     if (!rc && *ret < 0 && key)
@@ -67,17 +68,19 @@ static int read_specials(const struct source *s, struct vocabulary_ids *ids)
     const json_t *tasks = json_object_get(s->generation, "task_to_id");
     int rc;
 
-    if ((rc = special(s, "<|endoftext|>", "eos_token_id", &ids->eot)) ||
-        (rc = special(s, "<|startoftranscript|>", "decoder_start_token_id", &ids->sot)) ||
-        (rc = special(s, "<|translate|>", NULL, &ids->translate)) ||
-        (rc = special(s, "<|transcribe|>", NULL, &ids->transcribe)) ||
-        (rc = special(s, "<|startofprev|>", "prev_sot_token_id", &ids->sot_prev)) ||
-        (rc = special(s, "<|startoflm|>", NULL, &ids->sot_lm)) ||
-        (rc = special(s, "<|nospeech|>", NULL, &ids->no_speech)) ||
-        (rc = special(s, "<|notimestamps|>", "no_timestamps_token_id", &ids->no_timestamps)))
+    if ((rc = find_special_token(s, "<|endoftext|>", "eos_token_id", &ids->eot)) ||
+        (rc =
+             find_special_token(s, "<|startoftranscript|>", "decoder_start_token_id", &ids->sot)) ||
+        (rc = find_special_token(s, "<|translate|>", NULL, &ids->translate)) ||
+        (rc = find_special_token(s, "<|transcribe|>", NULL, &ids->transcribe)) ||
+        (rc = find_special_token(s, "<|startofprev|>", "prev_sot_token_id", &ids->sot_prev)) ||
+        (rc = find_special_token(s, "<|startoflm|>", NULL, &ids->sot_lm)) ||
+        (rc = find_special_token(s, "<|nospeech|>", NULL, &ids->no_speech)) ||
+        (rc = find_special_token(s, "<|notimestamps|>", "no_timestamps_token_id",
+                                 &ids->no_timestamps)))
         return rc;
     if (ids->no_speech < 0) /* its name in files of 2022 */
-        ids->no_speech = named(s, "<|nocaptions|>");
+        ids->no_speech = find_token_by_name(s, "<|nocaptions|>");
     if (ids->translate < 0 && (rc = take_id(s, json_object_get(tasks, "translate"),
                                             "task_to_id.translate", &ids->translate)))
         return rc;
@@ -95,10 +98,10 @@ static int read_specials(const struct source *s, struct vocabulary_ids *ids)
 /* Files of 2022 do not list the timestamps: they follow <|notimestamps|>. */
 static int read_timestamps(const struct source *s, struct vocabulary_ids *ids)
 {
-    int32_t end = named(s, "<|30.00|>");
+    int32_t end = find_token_by_name(s, "<|30.00|>");
 
     ids->timestamp_ms = TIMESTAMP_MS;
-    ids->timestamp_begin = named(s, "<|0.00|>");
+    ids->timestamp_begin = find_token_by_name(s, "<|0.00|>");
     if (ids->timestamp_begin < 0)
         ids->timestamp_begin = ids->no_timestamps + 1;
     ids->timestamp_end = end >= 0 ? end : ids->timestamp_begin + TIMESTAMP_STEPS;
@@ -174,7 +177,7 @@ static int listed_languages(const struct source *s, json_t *list, struct vocabul
 
     json_object_foreach(list, name, value)
     {
-        int32_t id = -1, known = named(s, name);
+        int32_t id = -1, known = find_token_by_name(s, name);
         char code[16];
         int rc;
 

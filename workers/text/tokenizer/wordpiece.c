@@ -8,8 +8,8 @@
 #define MAX_CHARS 1000
 #define MAX_TOKEN_BYTES 4096
 
-static int put(struct wordpiece *w, const char *prefix, const char *token, const json_t *value,
-               struct err *err)
+static int add_wordpiece_token(struct wordpiece *w, const char *prefix, const char *token,
+                               const json_t *value, struct err *err)
 {
     size_t len = strlen(token), skip = strlen(prefix);
     json_int_t id = json_integer_value(value);
@@ -41,7 +41,7 @@ int wordpiece_read(struct wordpiece *w, const json_t *model, struct err *err)
         return err_set(err, ERR_MODEL, "model.vocab is missing or empty");
     json_object_foreach(vocab, token, value)
     {
-        if ((rc = put(w, prefix ? prefix : "##", token, value, err)))
+        if ((rc = add_wordpiece_token(w, prefix ? prefix : "##", token, value, err)))
             return rc;
     }
     w->max_chars = 100;

@@ -279,8 +279,8 @@ static int read_all(struct checkpoint *c, const void *data, size_t len, bool tra
     return take_tensors(c, weights, err);
 }
 
-static int parse(const void *data, size_t len, bool training, struct checkpoint **ret,
-                 struct err *err)
+static int parse_checkpoint_bytes(const void *data, size_t len, bool training,
+                                  struct checkpoint **ret, struct err *err)
 {
     struct checkpoint *c = calloc(1, sizeof(*c));
     int rc;
@@ -304,7 +304,7 @@ static int open_file(const char *path, bool training, struct checkpoint **ret, s
 
     if (rc != 0)
         return rc;
-    rc = parse(map.data, map.len, training, ret, err);
+    rc = parse_checkpoint_bytes(map.data, map.len, training, ret, err);
     if (rc != 0) {
         weights_map_close(&map);
         err_prefix(err, "'%.200s'", path);
@@ -316,13 +316,13 @@ static int open_file(const char *path, bool training, struct checkpoint **ret, s
 
 int checkpoint_parse(const void *data, size_t len, struct checkpoint **ret, struct err *err)
 {
-    return parse(data, len, false, ret, err);
+    return parse_checkpoint_bytes(data, len, false, ret, err);
 }
 
 int checkpoint_parse_training(const void *data, size_t len, struct checkpoint **ret,
                               struct err *err)
 {
-    return parse(data, len, true, ret, err);
+    return parse_checkpoint_bytes(data, len, true, ret, err);
 }
 
 int checkpoint_open(const char *path, struct checkpoint **ret, struct err *err)

@@ -269,7 +269,7 @@ const char *ct2_file_name_at(const struct ct2_file *c, size_t i) { return c->var
 
 bool ct2_file_is_alias(const struct ct2_file *c, const char *name) { return find_alias(c, name); }
 
-static const struct weight *resolve(const struct ct2_file *c, const char *name)
+static const struct weight *resolve_weight_name(const struct ct2_file *c, const char *name)
 {
     const struct alias *a = find_alias(c, name);
 
@@ -283,7 +283,7 @@ static void attach_scales(const struct ct2_file *c, struct weight *w)
     char name[512];
 
     if (snprintf(name, sizeof(name), "%s_scale", w->name) < (int)sizeof(name))
-        scale = resolve(c, name);
+        scale = resolve_weight_name(c, name);
     if (scale && scale->type <= WEIGHT_BF16 &&
         (scale->count == 1 || (w->rank && scale->count == w->dim[0]))) {
         w->scale = scale->data;
@@ -296,7 +296,7 @@ static void attach_scales(const struct ct2_file *c, struct weight *w)
 
 bool ct2_file_find(const struct ct2_file *c, const char *name, struct weight *ret)
 {
-    const struct weight *w = resolve(c, name);
+    const struct weight *w = resolve_weight_name(c, name);
 
     if (!w)
         return false;
@@ -308,7 +308,7 @@ bool ct2_file_find(const struct ct2_file *c, const char *name, struct weight *re
 
 bool ct2_file_number(const struct ct2_file *c, const char *name, int64_t *ret)
 {
-    const struct weight *w = resolve(c, name);
+    const struct weight *w = resolve_weight_name(c, name);
     struct reader r;
 
     if (!w || w->count != 1)

@@ -110,7 +110,7 @@ static int check_biases(const struct ct2_file *c, struct err *err)
     return 0;
 }
 
-static int check(const struct ct2_file *c, struct err *err)
+static int check_ct2_whisper(const struct ct2_file *c, struct err *err)
 {
     int rc;
 
@@ -125,7 +125,7 @@ static int check(const struct ct2_file *c, struct err *err)
 
 int ct2_whisper_check(const struct ct2_file *c, struct err *err)
 {
-    int rc = check(c, err);
+    int rc = check_ct2_whisper(c, err);
 
     if (rc != 0) {
         err_prefix(err, "model.bin");

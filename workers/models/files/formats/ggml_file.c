@@ -20,7 +20,7 @@ struct ggml_file {
     struct ggml_token *token;
     size_t token_count;
     struct weight *tensor; /* sorted by name; owns the names */
-    size_t count, cap;
+    size_t count, capacity;
 };
 
 static int cut_off(struct err *err)
@@ -153,15 +153,15 @@ static int by_name(const void *a, const void *b)
 /* A zeroed place at the end; NULL: no memory. */
 static struct weight *next_place(struct ggml_file *g)
 {
-    size_t cap = g->cap ? 2 * g->cap : 256;
+    size_t capacity = g->capacity ? 2 * g->capacity : 256;
     struct weight *more;
 
-    if (g->count == g->cap) {
-        more = realloc(g->tensor, cap * sizeof(*more));
+    if (g->count == g->capacity) {
+        more = realloc(g->tensor, capacity * sizeof(*more));
         if (!more)
             return NULL;
         g->tensor = more;
-        g->cap = cap;
+        g->capacity = capacity;
     }
     g->tensor[g->count] = (struct weight){0};
     return &g->tensor[g->count++];

@@ -8,13 +8,13 @@
 /* ---- memory */
 
 /* Room for `need` elements of a list that may hold `max`. */
-static int grow(void **list, uint32_t *cap, uint32_t need, uint32_t max, size_t size,
-                struct err *err)
+static int grow_list(void **list, uint32_t *capacity, uint32_t need, uint32_t max, size_t size,
+                     struct err *err)
 {
-    uint32_t wanted = *cap ? *cap : 4;
+    uint32_t wanted = *capacity ? *capacity : 4;
     void *p;
 
-    if (need <= *cap)
+    if (need <= *capacity)
         return 0;
     if (need > max)
         return err_set(err, ERR_MODEL, "the checkpoint's list of tensors has more than %u parts",
@@ -25,14 +25,14 @@ static int grow(void **list, uint32_t *cap, uint32_t need, uint32_t max, size_t 
     if (!p)
         return err_set(err, ERR_NOMEM, "out of memory for a checkpoint's list of tensors");
     *list = p;
-    *cap = wanted;
+    *capacity = wanted;
     return 0;
 }
 
 static int push_old(struct pickle *p, uint32_t value, struct err *err)
 {
-    int rc = grow((void **)&p->stack, &p->stack_cap, p->height + 1, PICKLE_MAX_VALUES,
-                  sizeof(*p->stack), err);
+    int rc = grow_list((void **)&p->stack, &p->stack_cap, p->height + 1, PICKLE_MAX_VALUES,
+                       sizeof(*p->stack), err);
 
     if (rc == 0)
         p->stack[p->height++] = value;
@@ -41,8 +41,8 @@ static int push_old(struct pickle *p, uint32_t value, struct err *err)
 
 int pickle_push(struct pickle *p, struct pickle_value v, struct err *err)
 {
-    int rc = grow((void **)&p->values, &p->value_cap, p->value_count + 1, PICKLE_MAX_VALUES,
-                  sizeof(*p->values), err);
+    int rc = grow_list((void **)&p->values, &p->value_cap, p->value_count + 1, PICKLE_MAX_VALUES,
+                       sizeof(*p->values), err);
 
     if (rc == 0)
         rc = push_old(p, p->value_count, err);
@@ -61,7 +61,7 @@ static uint32_t floor_of(const struct pickle *p)
     return p->mark_count ? p->marks[p->mark_count - 1] : 0;
 }
 
-static int damaged(struct err *err)
+static int report_pickle_damage(struct err *err)
 {
     return err_set(err, ERR_MODEL, "the checkpoint's list of tensors is damaged: fetch it again");
 }
@@ -69,7 +69,7 @@ static int damaged(struct err *err)
 int pickle_pop(struct pickle *p, uint32_t *ret, struct err *err)
 {
     if (p->height <= floor_of(p))
-        return damaged(err);
+        return report_pickle_damage(err);
     *ret = p->stack[--p->height];
     return 0;
 }
@@ -78,9 +78,9 @@ int pickle_pop(struct pickle *p, uint32_t *ret, struct err *err)
 static int top_of_kind(struct pickle *p, enum pickle_kind kind, uint32_t *ret, struct err *err)
 {
     if (p->height <= floor_of(p))
-        return damaged(err);
+        return report_pickle_damage(err);
     *ret = p->stack[p->height - 1];
-    return p->values[*ret].kind == kind ? 0 : damaged(err);
+    return p->values[*ret].kind == kind ? 0 : report_pickle_damage(err);
 }
 
 static bool opaque_on_top(const struct pickle *p)
@@ -103,7 +103,7 @@ static int open_mark(struct pickle *p, struct err *err)
 static int close_mark(struct pickle *p, uint32_t *from, uint32_t *n, struct err *err)
 {
     if (!p->mark_count)
-        return damaged(err);
+        return report_pickle_damage(err);
     *from = p->marks[--p->mark_count];
     *n = p->height - *from;
     p->height = *from;
@@ -111,11 +111,11 @@ static int close_mark(struct pickle *p, uint32_t *from, uint32_t *n, struct err 
 }
 
 /* Stack[from, from + n) behind what list holds. */
-static int extend(struct pickle *p, uint32_t list, uint32_t from, uint32_t n, struct err *err)
+static int extend_list(struct pickle *p, uint32_t list, uint32_t from, uint32_t n, struct err *err)
 {
     struct pickle_value *v = &p->values[list];
-    int rc = grow((void **)&v->u.list.item, &v->u.list.cap, v->u.list.n + n, PICKLE_MAX_VALUES,
-                  sizeof(uint32_t), err);
+    int rc = grow_list((void **)&v->u.list.item, &v->u.list.capacity, v->u.list.n + n,
+                       PICKLE_MAX_VALUES, sizeof(uint32_t), err);
 
     if (rc != 0 || n == 0)
         return rc;
@@ -128,8 +128,8 @@ static int extend(struct pickle *p, uint32_t list, uint32_t from, uint32_t n, st
 static int make_tuple(struct pickle *p, uint32_t from, uint32_t n, struct err *err)
 {
     struct pickle_value v = {.kind = PICKLE_TUPLE};
-    int rc =
-        grow((void **)&v.u.list.item, &v.u.list.cap, n, PICKLE_MAX_VALUES, sizeof(uint32_t), err);
+    int rc = grow_list((void **)&v.u.list.item, &v.u.list.capacity, n, PICKLE_MAX_VALUES,
+                       sizeof(uint32_t), err);
 
     if (rc != 0)
         return rc;
@@ -146,7 +146,7 @@ static int make_tuple(struct pickle *p, uint32_t from, uint32_t n, struct err *e
 static int tuple_of(struct pickle *p, uint32_t n, struct err *err)
 {
     if (p->height - floor_of(p) < n)
-        return damaged(err);
+        return report_pickle_damage(err);
     return make_tuple(p, p->height - n, n, err);
 }
 
@@ -169,8 +169,8 @@ static int extend_of_mark(struct pickle *p, enum pickle_kind kind, struct err *e
     if (rc == 0)
         rc = top_of_kind(p, kind, &list, err);
     if (rc == 0 && kind == PICKLE_DICT && n % 2)
-        rc = damaged(err);
-    return rc != 0 ? rc : extend(p, list, from, n, err);
+        rc = report_pickle_damage(err);
+    return rc != 0 ? rc : extend_list(p, list, from, n, err);
 }
 
 /* APPEND and SETITEM: the n values on top into what lies below them. */
@@ -180,12 +180,12 @@ static int extend_by(struct pickle *p, enum pickle_kind kind, uint32_t n, struct
     int rc;
 
     if (p->height - floor_of(p) < n)
-        return damaged(err);
+        return report_pickle_damage(err);
     p->height -= n;
     if (opaque_on_top(p))
         return 0;
     rc = top_of_kind(p, kind, &list, err);
-    return rc != 0 ? rc : extend(p, list, p->height, n, err);
+    return rc != 0 ? rc : extend_list(p, list, p->height, n, err);
 }
 
 /* BUILD sets an object's attributes. Dictionaries of tensors have one, _metadata, that says nothing
@@ -250,7 +250,7 @@ static int push_long(struct pickle *p, struct err *err)
     uint64_t v = 0;
 
     if (!b && n)
-        return damaged(err);
+        return report_pickle_damage(err);
     if (n > 8)
         return err_set(err, ERR_MODEL, "the checkpoint has a number of %u bytes", n);
     for (uint32_t i = 0; i < n; i++)
@@ -275,7 +275,7 @@ static int push_text(struct pickle *p, enum pickle_kind kind, uint64_t len, stru
     struct pickle_value v = {.kind = kind};
 
     if (p->in.failed || len > p->in.len - p->in.pos)
-        return damaged(err);
+        return report_pickle_damage(err);
     v.u.text.at = (const char *)p->in.data + p->in.pos;
     v.u.text.len = (size_t)len;
     p->in.pos += (size_t)len;
@@ -290,11 +290,12 @@ static int memo_put(struct pickle *p, uint32_t slot, struct err *err)
     int rc;
 
     if (p->height <= floor_of(p))
-        return damaged(err);
+        return report_pickle_damage(err);
     if (slot >= PICKLE_MAX_MEMO)
         return err_set(err, ERR_MODEL, "the checkpoint's list of tensors has more than %u parts",
                        PICKLE_MAX_MEMO);
-    rc = grow((void **)&p->memo, &p->memo_cap, slot + 1, PICKLE_MAX_MEMO, sizeof(*p->memo), err);
+    rc = grow_list((void **)&p->memo, &p->memo_cap, slot + 1, PICKLE_MAX_MEMO, sizeof(*p->memo),
+                   err);
     if (rc != 0)
         return rc;
     for (uint32_t i = before; i < p->memo_cap; i++)
@@ -306,13 +307,14 @@ static int memo_put(struct pickle *p, uint32_t slot, struct err *err)
 static int memo_get(struct pickle *p, uint32_t slot, struct err *err)
 {
     if (slot >= p->memo_cap || p->memo[slot] == PICKLE_UNSET)
-        return damaged(err);
+        return report_pickle_damage(err);
     return push_old(p, p->memo[slot], err);
 }
 
-static int duplicate(struct pickle *p, struct err *err)
+static int duplicate_top(struct pickle *p, struct err *err)
 {
-    return p->height > floor_of(p) ? push_old(p, p->stack[p->height - 1], err) : damaged(err);
+    return p->height > floor_of(p) ? push_old(p, p->stack[p->height - 1], err)
+                                   : report_pickle_damage(err);
 }
 
 /* ---- names */
@@ -323,7 +325,7 @@ static int read_line(struct pickle *p, const char **ret, size_t *len, struct err
     const char *end = memchr(at, '\n', p->in.len - p->in.pos);
 
     if (!end)
-        return damaged(err);
+        return report_pickle_damage(err);
     *ret = at;
     *len = (size_t)(end - at);
     p->in.pos += *len + 1;
@@ -354,13 +356,13 @@ static int global_of_stack(struct pickle *p, struct err *err)
     m = &p->values[module];
     n = &p->values[name];
     if (m->kind != PICKLE_TEXT || n->kind != PICKLE_TEXT)
-        return damaged(err);
+        return report_pickle_damage(err);
     return pickle_global(p, m->u.text.at, m->u.text.len, n->u.text.at, n->u.text.len, err);
 }
 
 /* ---- the machine */
 
-static int protocol(struct pickle *p, struct err *err)
+static int check_protocol(struct pickle *p, struct err *err)
 {
     uint8_t version = reader_u8(&p->in);
 
@@ -423,11 +425,11 @@ static int step_value(struct pickle *p, uint8_t op, struct err *err)
     }
 }
 
-static int step(struct pickle *p, uint8_t op, struct err *err)
+static int execute_opcode(struct pickle *p, uint8_t op, struct err *err)
 {
     switch (op) {
     case 0x80: /* PROTO */
-        return protocol(p, err);
+        return check_protocol(p, err);
     case 0x95: /* FRAME: its length bounds nothing that the input's does not */
         (void)reader_u64(&p->in);
         return 0;
@@ -462,7 +464,7 @@ static int step(struct pickle *p, uint8_t op, struct err *err)
     case '1': /* POP_MARK */
         return pop_mark(p, err);
     case '2': /* DUP */
-        return duplicate(p, err);
+        return duplicate_top(p, err);
     case 'c': /* GLOBAL */
         return global_of_lines(p, err);
     case 0x93: /* STACK_GLOBAL */
@@ -480,23 +482,24 @@ static int step(struct pickle *p, uint8_t op, struct err *err)
     }
 }
 
-static int run(struct pickle *p, struct err *err)
+static int execute_pickle(struct pickle *p, struct err *err)
 {
     for (;;) {
         uint8_t op = reader_u8(&p->in);
         int rc;
 
         if (p->in.failed)
-            return damaged(err);
+            return report_pickle_damage(err);
         if (op == '.') /* STOP */
-            return p->mark_count ? damaged(err) : pickle_pop(p, &p->root, err);
-        rc = step(p, op, err);
+            return p->mark_count ? report_pickle_damage(err) : pickle_pop(p, &p->root, err);
+        rc = execute_opcode(p, op, err);
         if (rc != 0)
             return rc;
     }
 }
 
-static int parse(const void *data, size_t len, bool skips, struct pickle **ret, struct err *err)
+static int parse_pickle(const void *data, size_t len, bool skips, struct pickle **ret,
+                        struct err *err)
 {
     struct pickle *p;
     int rc;
@@ -509,7 +512,7 @@ static int parse(const void *data, size_t len, bool skips, struct pickle **ret, 
         return err_set(err, ERR_NOMEM, "out of memory for a checkpoint");
     p->in = reader_of(data, len);
     p->skips = skips;
-    rc = run(p, err);
+    rc = execute_pickle(p, err);
     if (rc != 0) {
         pickle_free(p);
         return rc;
@@ -520,12 +523,12 @@ static int parse(const void *data, size_t len, bool skips, struct pickle **ret, 
 
 int pickle_parse(const void *data, size_t len, struct pickle **ret, struct err *err)
 {
-    return parse(data, len, false, ret, err);
+    return parse_pickle(data, len, false, ret, err);
 }
 
 int pickle_parse_skipping(const void *data, size_t len, struct pickle **ret, struct err *err)
 {
-    return parse(data, len, true, ret, err);
+    return parse_pickle(data, len, true, ret, err);
 }
 
 void pickle_free(struct pickle *p)

@@ -77,9 +77,9 @@ struct pickle_value {
             size_t len;
         } text; /* and PICKLE_BYTES */
         struct {
-            uint32_t *item;  /* values, for pickle_at */
-            uint32_t n, cap; /* n counts keys and values of a dictionary */
-        } list;              /* and PICKLE_TUPLE, PICKLE_DICT */
+            uint32_t *item;       /* values, for pickle_at */
+            uint32_t n, capacity; /* n counts keys and values of a dictionary */
+        } list;                   /* and PICKLE_TUPLE, PICKLE_DICT */
         uint32_t global;
         struct {
             uint32_t key; /* a value: PICKLE_TEXT, the name of the file with its bytes */

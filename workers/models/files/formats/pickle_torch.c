@@ -27,7 +27,7 @@ static const struct {
     {"torch", "BoolStorage", GLOBAL_STORAGE + PICKLE_BOOLEAN},
 };
 
-static bool same(const char *text, const char *bytes, size_t len)
+static bool text_equals(const char *text, const char *bytes, size_t len)
 {
     return strlen(text) == len && memcmp(text, bytes, len) == 0;
 }
@@ -39,7 +39,8 @@ int pickle_global(struct pickle *p, const char *module, size_t module_len, const
     char *m, *n;
 
     for (size_t i = 0; i < sizeof(globals) / sizeof(globals[0]); i++) {
-        if (same(globals[i].module, module, module_len) && same(globals[i].name, name, name_len)) {
+        if (text_equals(globals[i].module, module, module_len) &&
+            text_equals(globals[i].name, name, name_len)) {
             v.u.global = globals[i].global;
             return pickle_push(p, v, err);
         }
@@ -68,8 +69,8 @@ static bool is_count(const struct pickle_value *v)
 }
 
 /* The i-th part of a tuple that has it. */
-static const struct pickle_value *part(const struct pickle *p, const struct pickle_value *tuple,
-                                       uint32_t i)
+static const struct pickle_value *find_tuple_item(const struct pickle *p,
+                                                  const struct pickle_value *tuple, uint32_t i)
 {
     return pickle_at(p, tuple->u.list.item[i]);
 }
@@ -86,11 +87,12 @@ int pickle_persistent(struct pickle *p, struct err *err)
     if (rc != 0)
         return rc;
     id = pickle_at(p, index);
-    if (id->kind != PICKLE_TUPLE || id->u.list.n != 5 || !pickle_is_text(part(p, id, 0), "storage"))
+    if (id->kind != PICKLE_TUPLE || id->u.list.n != 5 ||
+        !pickle_is_text(find_tuple_item(p, id, 0), "storage"))
         return err_set(err, ERR_MODEL, "the checkpoint refers to something that is no storage");
-    type = part(p, id, 1);
-    key = part(p, id, 2);
-    count = part(p, id, 4);
+    type = find_tuple_item(p, id, 1);
+    key = find_tuple_item(p, id, 2);
+    count = find_tuple_item(p, id, 4);
     if (type->kind != PICKLE_GLOBAL || type->u.global < GLOBAL_STORAGE ||
         key->kind != PICKLE_TEXT || !is_count(count))
         return err_set(err, ERR_MODEL, "the checkpoint describes a storage that is none");
@@ -104,9 +106,9 @@ static int read_counts(const struct pickle *p, const struct pickle_value *tuple,
                        uint64_t ret[PICKLE_MAX_RANK], struct err *err)
 {
     for (uint32_t i = 0; i < tuple->u.list.n; i++) {
-        if (!is_count(part(p, tuple, i)))
+        if (!is_count(find_tuple_item(p, tuple, i)))
             return bad_tensor(err);
-        ret[i] = (uint64_t)part(p, tuple, i)->u.integer;
+        ret[i] = (uint64_t)find_tuple_item(p, tuple, i)->u.integer;
     }
     return 0;
 }
@@ -118,11 +120,12 @@ static int push_tensor(struct pickle *p, const struct pickle_value *args, struct
     const struct pickle_value *sizes, *strides;
     int rc;
 
-    if (args->u.list.n < 6 || args->u.list.n > 7 || part(p, args, 0)->kind != PICKLE_STORAGE ||
-        !is_count(part(p, args, 1)))
+    if (args->u.list.n < 6 || args->u.list.n > 7 ||
+        find_tuple_item(p, args, 0)->kind != PICKLE_STORAGE ||
+        !is_count(find_tuple_item(p, args, 1)))
         return bad_tensor(err);
-    sizes = part(p, args, 2);
-    strides = part(p, args, 3);
+    sizes = find_tuple_item(p, args, 2);
+    strides = find_tuple_item(p, args, 3);
     if (sizes->kind != PICKLE_TUPLE || strides->kind != PICKLE_TUPLE ||
         sizes->u.list.n != strides->u.list.n || sizes->u.list.n > PICKLE_MAX_RANK)
         return bad_tensor(err);
@@ -130,7 +133,7 @@ static int push_tensor(struct pickle *p, const struct pickle_value *args, struct
     if (!v.u.tensor)
         return err_set(err, ERR_NOMEM, "out of memory for a checkpoint's list of tensors");
     v.u.tensor->storage = args->u.list.item[0];
-    v.u.tensor->offset = (uint64_t)part(p, args, 1)->u.integer;
+    v.u.tensor->offset = (uint64_t)find_tuple_item(p, args, 1)->u.integer;
     v.u.tensor->rank = sizes->u.list.n;
     rc = read_counts(p, sizes, v.u.tensor->dim, err);
     if (rc == 0)
@@ -149,12 +152,12 @@ static int push_parameter(struct pickle *p, const struct pickle_value *args, str
     struct pickle_value v = {.kind = PICKLE_TENSOR};
     int rc;
 
-    if (args->u.list.n != 3 || part(p, args, 0)->kind != PICKLE_TENSOR)
+    if (args->u.list.n != 3 || find_tuple_item(p, args, 0)->kind != PICKLE_TENSOR)
         return bad_tensor(err);
     v.u.tensor = malloc(sizeof(*v.u.tensor));
     if (!v.u.tensor)
         return err_set(err, ERR_NOMEM, "out of memory for a checkpoint's list of tensors");
-    *v.u.tensor = *part(p, args, 0)->u.tensor;
+    *v.u.tensor = *find_tuple_item(p, args, 0)->u.tensor;
     rc = pickle_push(p, v, err);
     if (rc != 0)
         free(v.u.tensor);

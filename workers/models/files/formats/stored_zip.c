@@ -28,7 +28,7 @@ struct directory {
     uint64_t count, offset, bytes;
 };
 
-static int damaged(struct err *err)
+static int report_zip_damage(struct err *err)
 {
     return err_set(err, ERR_MODEL,
                    "the checkpoint's zip archive is damaged or not whole: fetch it again");
@@ -55,20 +55,20 @@ static int read_end64(const struct stored_zip *z, size_t end, struct directory *
     uint64_t at;
 
     if (end < LOCATOR64_BYTES)
-        return damaged(err);
+        return report_zip_damage(err);
     r = reader_at(z, end - LOCATOR64_BYTES);
     if (reader_u32(&r) != LOCATOR64_SIGNATURE)
-        return damaged(err);
+        return report_zip_damage(err);
     skip(&r, 4); /* disk */
     at = reader_u64(&r);
     r = reader_at(z, at);
     if (reader_u32(&r) != END64_SIGNATURE)
-        return damaged(err);
+        return report_zip_damage(err);
     skip(&r, 8 + 2 + 2 + 4 + 4 + 8); /* own size, versions, disks, members on this disk */
     ret->count = reader_u64(&r);
     ret->bytes = reader_u64(&r);
     ret->offset = reader_u64(&r);
-    return r.failed ? damaged(err) : 0;
+    return r.failed ? report_zip_damage(err) : 0;
 }
 
 static int read_end(const struct stored_zip *z, struct directory *ret, struct err *err)
@@ -77,14 +77,14 @@ static int read_end(const struct stored_zip *z, struct directory *ret, struct er
     struct reader r;
 
     if (z->len < END_BYTES)
-        return damaged(err);
+        return report_zip_damage(err);
     least = z->len > END_BYTES + END_COMMENT_MAX ? z->len - END_BYTES - END_COMMENT_MAX : 0;
     for (at = z->len - END_BYTES;; at--) {
         r = reader_at(z, at);
         if (reader_u32(&r) == END_SIGNATURE)
             break;
         if (at == least)
-            return damaged(err);
+            return report_zip_damage(err);
     }
     skip(&r, 2 + 2 + 2); /* disks, members on this disk */
     ret->count = reader_u16(&r);
@@ -114,9 +114,9 @@ static int read_extra64(const uint8_t *extra, size_t len, uint64_t *size, uint64
             *packed = reader_u64(&in);
         if (*local == UINT32_MAX)
             *local = reader_u64(&in);
-        return in.failed || !body ? damaged(err) : 0;
+        return in.failed || !body ? report_zip_damage(err) : 0;
     }
-    return damaged(err);
+    return report_zip_damage(err);
 }
 
 /* The member's bytes begin behind its local header, which has a name and an extra of its own. */
@@ -127,14 +127,14 @@ static int find_data(const struct stored_zip *z, uint64_t local, struct stored_m
     uint16_t name, extra;
 
     if (reader_u32(&r) != LOCAL_SIGNATURE)
-        return damaged(err);
+        return report_zip_damage(err);
     skip(&r, 2 + 2 + 2 + 2 + 2 + 4 + 4 + 4); /* version to sizes: the directory has them */
     name = reader_u16(&r);
     extra = reader_u16(&r);
     skip(&r, name);
     skip(&r, extra);
     if (r.failed || m->size > r.len - r.pos)
-        return damaged(err);
+        return report_zip_damage(err);
     m->data = r.data + r.pos;
     return 0;
 }
@@ -148,7 +148,7 @@ static int read_member(const struct stored_zip *z, struct reader *r, struct stor
     int rc = 0;
 
     if (reader_u32(r) != CENTRAL_SIGNATURE)
-        return damaged(err);
+        return report_zip_damage(err);
     skip(r, 2 + 2); /* versions */
     flags = reader_u16(r);
     method = reader_u16(r);
@@ -165,7 +165,7 @@ static int read_member(const struct stored_zip *z, struct reader *r, struct stor
     more = reader_raw(r, extra);
     skip(r, comment);
     if (r->failed || name > STORED_ZIP_MAX_NAME)
-        return damaged(err);
+        return report_zip_damage(err);
     if (m->size == UINT32_MAX || packed == UINT32_MAX || local == UINT32_MAX)
         rc = read_extra64(more, extra, &m->size, &packed, &local, err);
     if (rc != 0)
@@ -176,11 +176,11 @@ static int read_member(const struct stored_zip *z, struct reader *r, struct stor
                        "uncompressed, are read; load and save it again",
                        flags & 1 ? "encrypted" : "compressed");
     if (packed != m->size)
-        return damaged(err);
+        return report_zip_damage(err);
     return find_data(z, local, m, err);
 }
 
-static int compare(const char *a, size_t a_len, const char *b, size_t b_len)
+static int compare_entry_names(const char *a, size_t a_len, const char *b, size_t b_len)
 {
     int order = memcmp(a, b, a_len < b_len ? a_len : b_len);
 
@@ -191,7 +191,7 @@ static int by_name(const void *a, const void *b)
 {
     const struct stored_member *x = a, *y = b;
 
-    return compare(x->name, x->name_len, y->name, y->name_len);
+    return compare_entry_names(x->name, x->name_len, y->name, y->name_len);
 }
 
 static int read_directory(struct stored_zip *z, struct err *err)
@@ -206,7 +206,7 @@ static int read_directory(struct stored_zip *z, struct err *err)
         return err_set(err, ERR_MODEL, "the checkpoint's zip archive has %llu members, over %d",
                        (unsigned long long)d.count, STORED_ZIP_MAX_MEMBERS);
     if (d.offset > z->len || d.bytes > z->len - d.offset || d.count > d.bytes / 46)
-        return damaged(err);
+        return report_zip_damage(err);
     z->member = calloc((size_t)d.count + 1, sizeof(*z->member));
     if (!z->member)
         return err_set(err, ERR_NOMEM, "out of memory for a checkpoint's zip archive");

@@ -24,17 +24,18 @@ double beam_score(double logprob, uint32_t count, float length_penalty)
 }
 
 void beam_begin(struct beam *b, struct beam_rule rule, struct token_run rows, struct token_run best,
-                uint32_t room)
+                uint32_t capacity)
 {
-    *b = (struct beam){.rule = rule, .rows = rows, .best = best, .room = room, .live_count = 1};
+    *b = (struct beam){
+        .rule = rule, .rows = rows, .best = best, .capacity = capacity, .live_count = 1};
 }
 
-static struct token_run row(const struct beam *b, uint32_t branch)
+static struct token_run locate_branch_row(const struct beam *b, uint32_t branch)
 {
-    return token_run_at(b->rows, branch, b->room);
+    return token_run_at(b->rows, branch, b->capacity);
 }
 
-static void finish(struct beam *b, uint32_t branch, double logprob)
+static void record_finished_branch(struct beam *b, uint32_t branch, double logprob)
 {
     double score = beam_score(logprob, b->count, b->rule.length_penalty);
 
@@ -43,11 +44,11 @@ static void finish(struct beam *b, uint32_t branch, double logprob)
     b->best_score = score;
     b->best_logprob = logprob;
     b->best_count = b->count;
-    token_run_copy(b->best, row(b, branch), b->count);
+    token_run_copy(b->best, locate_branch_row(b, branch), b->count);
 }
 
 /* Likeliest first; of equals the child of the likelier parent, then its likelier token. */
-static int compare(const void *x, const void *y)
+static int compare_children(const void *x, const void *y)
 {
     const struct child *a = x, *b = y;
 
@@ -56,8 +57,8 @@ static int compare(const void *x, const void *y)
     return a->order < b->order ? -1 : 1;
 }
 
-static uint32_t pool(const struct beam *b, const struct candidate *top, uint32_t stride,
-                     struct child *ret)
+static uint32_t collect_children(const struct beam *b, const struct candidate *top, uint32_t stride,
+                                 struct child *ret)
 {
     uint32_t each = stride < b->rule.size + 1 ? stride : b->rule.size + 1, n = 0;
 
@@ -74,7 +75,7 @@ static uint32_t pool(const struct beam *b, const struct candidate *top, uint32_t
                 n++;
             }
         }
-    qsort(ret, n, sizeof(*ret), compare);
+    qsort(ret, n, sizeof(*ret), compare_children);
     return n;
 }
 
@@ -87,13 +88,13 @@ static uint32_t select_children(struct beam *b, struct child *children, uint32_t
         if (children[i].token != b->rule.eot)
             children[kept++] = children[i];
         else if (b->finished < b->rule.enough)
-            finish(b, b->live[children[i].parent].branch, children[i].logprob);
+            record_finished_branch(b, b->live[children[i].parent].branch, children[i].logprob);
     return kept;
 }
 
 /* Finds each child its branch and appends its token. Returns the number of copies. */
-static uint32_t place(struct beam *b, const struct child *children, uint32_t n,
-                      struct asr_move *moves)
+static uint32_t assign_branches(struct beam *b, const struct child *children, uint32_t n,
+                                struct asr_move *moves)
 {
     struct beam_live next[ASR_BRANCHES_MAX];
     bool taken[ASR_BRANCHES_MAX] = {false}, first[ASR_BRANCHES_MAX] = {false};
@@ -109,13 +110,13 @@ static uint32_t place(struct beam *b, const struct child *children, uint32_t n,
                 vacant++;
             to = vacant++;
             moves[copies++] = (struct asr_move){.from = from, .to = to};
-            token_run_copy(row(b, to), row(b, from), b->count);
+            token_run_copy(locate_branch_row(b, to), locate_branch_row(b, from), b->count);
         }
         first[from] = true;
         next[i] = (struct beam_live){to, children[i].logprob};
     }
     for (uint32_t i = 0; i < n; i++) {
-        struct token_run own = row(b, next[i].branch);
+        struct token_run own = locate_branch_row(b, next[i].branch);
 
         own.ids[b->count] = children[i].token;
         own.logprobs[b->count] = children[i].own;
@@ -130,14 +131,14 @@ static uint32_t place(struct beam *b, const struct child *children, uint32_t n,
 static void fill_up(struct beam *b)
 {
     for (uint32_t i = 0; i < b->live_count && b->finished < b->rule.size; i++)
-        finish(b, b->live[i].branch, b->live[i].logprob);
+        record_finished_branch(b, b->live[i].branch, b->live[i].logprob);
 }
 
 int beam_feed(struct beam *b, const struct candidate *top, uint32_t stride, struct asr_move *moves,
               uint32_t *move_count, bool *ended, struct err *err)
 {
     struct child children[POOL_MAX];
-    uint32_t n = select_children(b, children, pool(b, top, stride, children));
+    uint32_t n = select_children(b, children, collect_children(b, top, stride, children));
 
     *move_count = 0;
     if (n == 0 && b->finished == 0)
@@ -146,7 +147,7 @@ int beam_feed(struct beam *b, const struct candidate *top, uint32_t stride, stru
     if (n == 0)
         b->live_count = 0;
     else
-        *move_count = place(b, children, n, moves);
+        *move_count = assign_branches(b, children, n, moves);
     *ended = n == 0 || b->finished >= b->rule.enough || b->count >= b->rule.limit;
     if (*ended) {
         *move_count = 0;

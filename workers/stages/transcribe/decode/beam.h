@@ -37,7 +37,7 @@ struct beam_live {
 
 struct beam {
     struct beam_rule rule;
-    uint32_t room;                           /* tokens in a row of `rows`; at least rule.limit */
+    uint32_t capacity;                       /* tokens in a row of `rows`; at least rule.limit */
     struct token_run rows;                   /* borrowed: [rule.size][room], by branch */
     struct token_run best;                   /* borrowed: [room] */
     struct beam_live live[ASR_BRANCHES_MAX]; /* likeliest first */
@@ -56,7 +56,7 @@ double beam_score(double logprob, uint32_t count, float length_penalty);
 /* A search that begins with one empty hypothesis in branch 0. rows: [rule.size][room], best:
  * [room], borrowed. */
 void beam_begin(struct beam *b, struct beam_rule rule, struct token_run rows, struct token_run best,
-                uint32_t room);
+                uint32_t capacity);
 
 /* One step. top: [live_count][stride], what may follow each live hypothesis, likeliest first, -1
  * for none; the first size + 1 of each are looked at. moves (room for size): the copies between

@@ -68,7 +68,7 @@ static float temperature_of(const struct decoding *d, uint32_t attempt)
     return d->policy->params->temperatures[attempt];
 }
 
-static bool searches(const struct decoding *d, uint32_t attempt)
+static bool uses_beam_search(const struct decoding *d, uint32_t attempt)
 {
     return temperature_of(d, attempt) <= 0 && d->policy->params->beam_size > 1;
 }
@@ -179,7 +179,7 @@ static void begin_attempt(struct decoding *d)
     int32_t eot = vocabulary_ids(d->policy->vocab)->eot;
 
     d->state = DECODING_TEXT;
-    d->beams = searches(d, attempt);
+    d->beams = uses_beam_search(d, attempt);
     d->move_count = 0;
     if (d->beams) {
         struct beam_rule rule = {p->beam_size, enough_finished(p), d->limit, eot,
@@ -339,12 +339,12 @@ static void start_row(const struct decoding *d, struct asr_row *row, struct choi
 }
 
 static uint32_t prompt_rows(const struct decoding *d, struct asr_row *rows, struct choice_ask *asks,
-                            uint32_t room)
+                            uint32_t capacity)
 {
     uint32_t n = d->prompt_len - 1 - d->prompt_pos;
 
-    if (n > room)
-        n = room;
+    if (n > capacity)
+        n = capacity;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t pos = d->prompt_pos + i;
 
@@ -372,7 +372,7 @@ static void text_row(const struct decoding *d, uint32_t branch, uint32_t count, 
 }
 
 uint32_t decoding_rows(const struct decoding *d, struct asr_row *rows, struct choice_ask *asks,
-                       uint32_t room)
+                       uint32_t capacity)
 {
     uint32_t n = 0;
 
@@ -381,7 +381,7 @@ uint32_t decoding_rows(const struct decoding *d, struct asr_row *rows, struct ch
         start_row(d, rows, asks);
         return 1;
     case DECODING_PROMPT:
-        return prompt_rows(d, rows, asks, room);
+        return prompt_rows(d, rows, asks, capacity);
     case DECODING_TEXT:
         for (uint32_t i = 0; d->beams && i < d->beam.live_count; i++, n++)
             text_row(d, d->beam.live[i].branch, d->beam.count, &rows[n], &asks[n]);
@@ -444,7 +444,7 @@ static bool is_repetitive(const struct decoding *d, const struct measures *m)
 }
 
 /* Measures what was got, whose log probabilities' sum is given. *failed: it is to be refused. */
-static int judge(struct decoding *d, double logprob, bool *failed, struct err *err)
+static int judge_attempt(struct decoding *d, double logprob, bool *failed, struct err *err)
 {
     const struct transcribe_params *p = d->policy->params;
     struct measures *m = &d->now;
@@ -471,7 +471,7 @@ static int judge(struct decoding *d, double logprob, bool *failed, struct err *e
 
 /* Of refused attempts the likeliest is kept that does not repeat itself, else the likeliest; of
  * equals the first. */
-static void keep(struct decoding *d)
+static void store_better_attempt(struct decoding *d)
 {
     bool loops = is_repetitive(d, &d->now);
 
@@ -514,14 +514,14 @@ static int finish_attempt(struct decoding *d, double logprob, struct err *err)
 {
     const struct transcribe_params *p = d->policy->params;
     bool failed;
-    int rc = judge(d, logprob, &failed, err);
+    int rc = judge_attempt(d, logprob, &failed, err);
 
     if (rc)
         return rc;
     d->state = DECODING_DONE;
     if (!failed)
         return 0;
-    keep(d);
+    store_better_attempt(d);
     if (d->attempt + 1 < p->temperature_count || d->own_language >= 0) {
         d->repetitive = d->repetitive || is_repetitive(d, &d->now);
         d->unlikely = d->unlikely || d->now.avg_logprob < p->logprob_threshold;

@@ -102,7 +102,7 @@ uint32_t decoding_moves(struct decoding *d, struct asr_move *ret);
 /* Rows to feed next and what is to be chosen from each; at most `room` (>= branches). Slots are
  * left 0. 0 in LANGUAGE and DONE. */
 uint32_t decoding_rows(const struct decoding *d, struct asr_row *rows, struct choice_ask *asks,
-                       uint32_t room);
+                       uint32_t capacity);
 /* The row that comes after the one of decoding_rows as long as the text goes on, while nobody knows
  * what is chosen there: it is one that follows (asr_model.h), of branch 0. False where what comes
  * depends on the choice in another way, or nothing can come. The choice may end the text or the

@@ -6,15 +6,16 @@
 #include "workers/stages/transcribe/decode/beam.h"
 
 void drafts_begin(struct drafts *d, uint32_t size, uint32_t limit, int32_t eot,
-                  struct token_run rows, uint32_t room)
+                  struct token_run rows, uint32_t capacity)
 {
-    *d = (struct drafts){.size = size, .limit = limit, .eot = eot, .rows = rows, .room = room};
+    *d = (struct drafts){
+        .size = size, .limit = limit, .eot = eot, .rows = rows, .capacity = capacity};
 }
 
 static int feed_one(struct drafts *d, uint32_t i, const struct choice *c, struct err *err)
 {
     struct draft *draft = &d->drafts[i];
-    struct token_run own = token_run_at(d->rows, i, d->room);
+    struct token_run own = token_run_at(d->rows, i, d->capacity);
 
     if (c->token < 0)
         return err_set(err, ERR_MODEL,
@@ -45,7 +46,7 @@ int drafts_feed(struct drafts *d, const struct choice *c, bool *ended, struct er
     return 0;
 }
 
-static double score(const struct draft *d, float length_penalty)
+static double score_draft(const struct draft *d, float length_penalty)
 {
     return beam_score(d->logprob, d->count, length_penalty);
 }
@@ -55,7 +56,8 @@ uint32_t drafts_best(const struct drafts *d, float length_penalty)
     uint32_t best = 0;
 
     for (uint32_t i = 1; i < d->size; i++)
-        if (score(&d->drafts[i], length_penalty) > score(&d->drafts[best], length_penalty))
+        if (score_draft(&d->drafts[i], length_penalty) >
+            score_draft(&d->drafts[best], length_penalty))
             best = i;
     return best;
 }

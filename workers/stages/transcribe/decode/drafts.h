@@ -24,13 +24,13 @@ struct drafts {
     uint32_t size;  /* 1 .. ASR_BRANCHES_MAX */
     uint32_t limit; /* tokens of a draft; at least 1 */
     int32_t eot;
-    uint32_t room;         /* tokens in a row of `rows`; at least limit */
+    uint32_t capacity;     /* tokens in a row of `rows`; at least limit */
     struct token_run rows; /* borrowed: [size][room] */
     struct draft drafts[ASR_BRANCHES_MAX];
 };
 
 void drafts_begin(struct drafts *d, uint32_t size, uint32_t limit, int32_t eot,
-                  struct token_run rows, uint32_t room);
+                  struct token_run rows, uint32_t capacity);
 /* What was chosen for each draft that has not ended, in their order. *ended: all have. ERR_MODEL:
  * nothing may follow one of them. */
 int drafts_feed(struct drafts *d, const struct choice *c, bool *ended, struct err *err);

@@ -23,7 +23,7 @@ static int64_t time_at(const struct splitter *s, size_t i)
 
 /* Words that begin past the audio's end: the model has lost the time on its way, so they belong to
  * the segment before. Without one they were heard in the padding alone, and are nobody's. */
-static void add(struct splitter *s, size_t first, size_t end, int64_t from, int64_t to)
+static void add_word_span(struct splitter *s, size_t first, size_t end, int64_t from, int64_t to)
 {
     struct span *before = s->count ? &s->out[s->count - 1] : NULL;
 
@@ -47,7 +47,7 @@ static void split_single(struct splitter *s, size_t n)
             break;
         }
     if (n)
-        add(s, 0, n, from, to);
+        add_word_span(s, 0, n, from, to);
 }
 
 void spans_split(const int32_t *tokens, size_t n, const struct vocabulary_ids *ids, int64_t window,
@@ -64,13 +64,14 @@ void spans_split(const int32_t *tokens, size_t n, const struct vocabulary_ids *i
         /* A single timestamp at the very end closes the last segment, and the window. */
         if (!pair && !(i == n && closed && first))
             continue;
-        add(&s, first, i, is_time(&s, first) ? time_at(&s, first) : 0, time_at(&s, i - 1));
+        add_word_span(&s, first, i, is_time(&s, first) ? time_at(&s, first) : 0,
+                      time_at(&s, i - 1));
         first = i;
     }
     if (!first)
         split_single(&s, n);
     else if (whole && first < n)
-        add(&s, first, n, time_at(&s, first), window);
+        add_word_span(&s, first, n, time_at(&s, first), window);
     else if (!closed) /* an unfinished segment follows: it is heard again from the last end */
         advance = time_at(&s, first - 1);
     *ret = (struct split){s.count, advance > 0 ? advance : window, closed};

@@ -13,9 +13,9 @@ struct token_run {
 };
 
 /* Of rows of `room` tokens the one of this number. */
-static inline struct token_run token_run_at(struct token_run rows, uint32_t row, uint32_t room)
+static inline struct token_run token_run_at(struct token_run rows, uint32_t row, uint32_t capacity)
 {
-    size_t at = (size_t)row * room;
+    size_t at = (size_t)row * capacity;
 
     return (struct token_run){rows.ids + at, rows.logprobs + at};
 }

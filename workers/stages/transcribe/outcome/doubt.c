@@ -235,7 +235,7 @@ static const struct name again_names[] = {
 
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
 
-static void append(char *ret, size_t len, const char *before, const char *what)
+static void append_reason_text(char *ret, size_t len, const char *before, const char *what)
 {
     size_t used = strlen(ret);
 
@@ -249,10 +249,10 @@ const char *doubt_text(uint32_t signs, char *ret, size_t len)
     ret[0] = 0;
     for (size_t i = 0; signs & DOUBT_TRIED_AGAIN && i < COUNT(again_names); i++)
         if (again_names[i].sign == was)
-            append(ret, len, again, again_names[i].text);
+            append_reason_text(ret, len, again, again_names[i].text);
     for (size_t i = 0; i < COUNT(names); i++)
         if (signs & names[i].sign)
-            append(ret, len, ret[0] ? "; " : "", names[i].text);
+            append_reason_text(ret, len, ret[0] ? "; " : "", names[i].text);
     return ret;
 }
 

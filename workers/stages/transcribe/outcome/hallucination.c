@@ -6,7 +6,7 @@
 #define EDGE 2.0 /* seconds at a window's ends that count as silence */
 
 /* How odd a word is: improbable, shorter than anybody speaks, or longer. */
-static double oddness(const struct word *w)
+static double score_word_oddness(const struct word *w)
 {
     double length = (double)w->end - (double)w->start, score = 0;
 
@@ -29,7 +29,7 @@ static bool is_odd(const struct outcome *o, const struct draft *d)
 
         if (strstr(WORDS_PREPEND WORDS_APPEND, w->text))
             continue;
-        score += oddness(w);
+        score += score_word_oddness(w);
         n++;
     }
     return d->words > 0 && (score >= 3 || score + 0.01 >= n);

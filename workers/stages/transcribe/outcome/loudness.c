@@ -13,14 +13,14 @@
 #define PAUSE_STEPS 12 /* a stop within a word ("p", "t") is shorter */
 #define SHORTEST_S 0.02f
 
-static int ascending(const void *a, const void *b)
+static int compare_floats(const void *a, const void *b)
 {
     float x = *(const float *)a, y = *(const float *)b;
 
     return (x > y) - (x < y);
 }
 
-static float decibels(const float *pcm)
+static float measure_step_decibels(const float *pcm)
 {
     double sum = 0;
 
@@ -38,13 +38,13 @@ void loudness_measure(const float *pcm, size_t n, struct loudness *ret)
     if (steps < 3)
         return;
     for (uint32_t i = 0; i < steps; i++)
-        level[i] = decibels(pcm + (size_t)i * STEP);
+        level[i] = measure_step_decibels(pcm + (size_t)i * STEP);
     for (uint32_t i = 0; i < steps; i++) {
         float a = level[i ? i - 1 : i], b = level[i + 1 < steps ? i + 1 : i];
 
         smooth[i] = sorted[i] = (a + level[i] + b) / 3;
     }
-    qsort(sorted, steps, sizeof(*sorted), ascending);
+    qsort(sorted, steps, sizeof(*sorted), compare_floats);
     quiet = sorted[steps / 10];
     loud = sorted[(size_t)steps * 99 / 100]; /* 0.3 s of speech in a window are enough */
     if (!(loud - quiet >= LEAST_DB))
@@ -78,7 +78,7 @@ float loudness_share(const struct loudness *l, float start, float end)
     return to > from ? (float)n / (float)(to - from) : 0;
 }
 
-static size_t characters(const char *text)
+static size_t count_characters(const char *text)
 {
     size_t n = 0;
 
@@ -88,8 +88,8 @@ static size_t characters(const char *text)
 }
 
 /* The words were placed where nothing is heard, while the timestamps have sound between them. */
-static bool misplaced(const struct loudness *l, const struct word *words, uint32_t n, float from,
-                      float to)
+static bool are_words_misplaced(const struct loudness *l, const struct word *words, uint32_t n,
+                                float from, float to)
 {
     float start = words[0].start, end = words[n - 1].end;
     float overlap = fminf(end, to) - fmaxf(start, from);
@@ -99,15 +99,15 @@ static bool misplaced(const struct loudness *l, const struct word *words, uint32
            loudness_share(l, from, to) > 0.4f;
 }
 
-static void spread(struct word *words, uint32_t n, float from, float to)
+static void spread_words_evenly(struct word *words, uint32_t n, float from, float to)
 {
     size_t all = 0, at = 0;
 
     for (uint32_t i = 0; i < n; i++)
-        all += characters(words[i].text);
+        all += count_characters(words[i].text);
     for (uint32_t i = 0; i < n; i++) {
         words[i].start = from + (to - from) * (float)at / (float)(all ? all : 1);
-        at += characters(words[i].text);
+        at += count_characters(words[i].text);
         words[i].end = from + (to - from) * (float)at / (float)(all ? all : 1);
     }
 }
@@ -155,8 +155,8 @@ void loudness_place(const struct loudness *l, struct word *words, uint32_t n, fl
         return;
     from = fmaxf(from, before);
     to = fminf(to, after);
-    if (misplaced(l, words, n, from, to))
-        spread(words, n, from, to);
+    if (are_words_misplaced(l, words, n, from, to))
+        spread_words_evenly(words, n, from, to);
     for (uint32_t i = 0; i < n; i++)
         place_start(l, &words[i],
                     i + 1 < n ? fmaxf(words[i + 1].end - SHORTEST_S, words[i].start) : after);

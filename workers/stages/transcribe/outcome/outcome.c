@@ -95,7 +95,7 @@ int outcome_make(const struct lane_window *w, const struct decoding_result *r,
  * last segment must not end beyond it. */
 static int64_t to_ms(int64_t samples) { return samples / (RATE / 1000); }
 
-static int64_t place(const struct lane_window *w, int64_t sample, bool is_end)
+static int64_t map_window_sample(const struct lane_window *w, int64_t sample, bool is_end)
 {
     return w->pack.count ? pack_time(&w->pack, sample, is_end) : w->at + sample;
 }
@@ -148,8 +148,8 @@ static uint32_t place_words(const struct outcome *o, const struct draft *d,
 }
 
 /* Mean log probability of what is read of a segment: how sure its times are is another thing. */
-static float sureness(const struct vocabulary *v, const struct decoding_result *r,
-                      const struct span *span)
+static float mean_text_logprob(const struct vocabulary *v, const struct decoding_result *r,
+                               const struct span *span)
 {
     int32_t times = vocabulary_ids(v)->timestamp_begin;
     double sum = 0;
@@ -164,9 +164,9 @@ static float sureness(const struct vocabulary *v, const struct decoding_result *
 }
 
 /* heard_ms: how much of it the model has heard. */
-static void doubt(struct result_segment *s, const struct draft *d, int64_t heard_ms,
-                  const struct decoding_result *r, const struct transcribe_params *p, char *reason,
-                  size_t len)
+static void mark_segment_doubt(struct result_segment *s, const struct draft *d, int64_t heard_ms,
+                               const struct decoding_result *r, const struct transcribe_params *p,
+                               char *reason, size_t len)
 {
     struct doubt_facts facts = {
         .text = s->text,
@@ -205,18 +205,19 @@ static void place_draft(const struct outcome *o, const struct draft *d, const st
 
     s->word_count = n;
     s->words = n ? words : NULL;
-    s->start_ms = own_start ? to_ms(place(w, sample_of(w, d->start), false)) : words[0].start_ms;
+    s->start_ms =
+        own_start ? to_ms(map_window_sample(w, sample_of(w, d->start), false)) : words[0].start_ms;
     s->start_ms = latest(s->start_ms, after_ms);
-    s->end_ms = own_end ? to_ms(place(w, sample_of(w, d->end), true)) : s->start_ms;
+    s->end_ms = own_end ? to_ms(map_window_sample(w, sample_of(w, d->end), true)) : s->start_ms;
     for (uint32_t i = 0; i < n && !(own_end && i == n - 1); i++)
         s->end_ms = latest(s->end_ms, words[i].end_ms);
     if (s->end_ms > s->start_ms)
         return;
     /* Words that attention put into one place tell no duration; the timestamps do. */
-    s->start_ms = latest(to_ms(place(w, d->span.start, false)), after_ms);
+    s->start_ms = latest(to_ms(map_window_sample(w, d->span.start, false)), after_ms);
     if (n && words[0].start_ms < s->start_ms)
         s->start_ms = words[0].start_ms;
-    s->end_ms = latest(to_ms(place(w, d->span.end, true)), s->start_ms);
+    s->end_ms = latest(to_ms(map_window_sample(w, d->span.end, true)), s->start_ms);
     if (n)
         s->end_ms = latest(s->end_ms, words[n - 1].end_ms);
 }
@@ -232,7 +233,7 @@ int outcome_yield(struct outcome *o, const struct lane_window *w, const struct d
 {
     const struct lane_policy *p = w->lane->policy;
     struct result_word *words = calloc(o->words.count + 1, sizeof(*words));
-    int64_t after_ms = to_ms(place(w, 0, false));
+    int64_t after_ms = to_ms(map_window_sample(w, 0, false));
     int rc = 0;
 
     if (!words)
@@ -243,7 +244,7 @@ int outcome_yield(struct outcome *o, const struct lane_window *w, const struct d
         struct result_segment s = {
             .text = d->text,
             .language = language_code_of(p->model, r->language),
-            .avg_logprob = sureness(p->model->vocab, r, &d->span),
+            .avg_logprob = mean_text_logprob(p->model->vocab, r, &d->span),
             .no_speech_prob = r->no_speech_prob,
             .compression_ratio = r->compression_ratio,
             .temperature = r->temperature,
@@ -254,8 +255,8 @@ int outcome_yield(struct outcome *o, const struct lane_window *w, const struct d
         if (!d->text)
             continue;
         place_draft(o, d, w, after_ms, words, &s);
-        doubt(&s, d, pauses_heard_ms(w, s.start_ms, s.end_ms), r, p->params, reason,
-              sizeof(reason));
+        mark_segment_doubt(&s, d, pauses_heard_ms(w, s.start_ms, s.end_ms), r, p->params, reason,
+                           sizeof(reason));
         d->dropped = s.dropped;
         rc = s.dropped ? yield_add(yield, &s, err) : pauses_yield(w, &d->span, &s, yield, err);
         after_ms =

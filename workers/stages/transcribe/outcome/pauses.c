@@ -67,8 +67,8 @@ static bool piece_of(const struct parting *p, const struct pack_run *run, int64_
 }
 
 /* text: owned, freed here; NULL: no memory. Nothing of it lies outside of the run. */
-static int add(const struct parting *p, const struct pack_run *run, struct result_segment *part,
-               char *text, struct err *err)
+static int add_segment_part(const struct parting *p, const struct pack_run *run,
+                            struct result_segment *part, char *text, struct err *err)
 {
     int64_t from, to;
     int rc = 0;
@@ -92,7 +92,7 @@ static int add(const struct parting *p, const struct pack_run *run, struct resul
 
 /* ---- by words */
 
-static char *join(const struct result_word *words, uint32_t n)
+static char *join_word_texts(const struct result_word *words, uint32_t n)
 {
     size_t size = 1, used = 0;
     char *text;
@@ -126,10 +126,11 @@ static int add_words(const struct parting *p, const struct pack_run *run, uint32
         part.end_ms = 0;
     for (uint32_t i = 0; end < whole->word_count && i < part.word_count; i++)
         part.end_ms = latest(part.end_ms, part.words[i].end_ms);
-    return add(p, run, &part,
-               end - first == whole->word_count ? strdup(whole->text)
-                                                : join(part.words, end - first),
-               err);
+    return add_segment_part(p, run, &part,
+                            end - first == whole->word_count
+                                ? strdup(whole->text)
+                                : join_word_texts(part.words, end - first),
+                            err);
 }
 
 static int by_words(const struct parting *p, struct err *err)
@@ -237,7 +238,7 @@ static int deal_new(const struct parting *p, size_t length, struct deal *ret, st
     const char *text = p->whole->text;
     struct deal d = {.to = calloc(p->w->pack.count, sizeof(*d.to)),
                      .cut = malloc((length + 1) * sizeof(*d.cut))};
-    size_t room;
+    size_t capacity;
 
     if (d.to && d.cut) {
         find_runs(p, length, &d);
@@ -246,9 +247,9 @@ static int deal_new(const struct parting *p, size_t length, struct deal *ret, st
             if (cut_cost(text, i) >= 0)
                 d.cut[d.cuts++] = i;
         d.cut[d.cuts++] = length;
-        room = (d.runs + (size_t)1) * d.cuts;
-        d.cost = malloc(room * sizeof(*d.cost));
-        d.from = calloc(room, sizeof(*d.from));
+        capacity = (d.runs + (size_t)1) * d.cuts;
+        d.cost = malloc(capacity * sizeof(*d.cost));
+        d.from = calloc(capacity, sizeof(*d.from));
     }
     *ret = d;
     return d.cost && d.from ? 0 : err_set(err, ERR_NOMEM, "no memory to part a segment");
@@ -302,7 +303,8 @@ static int by_voice(const struct parting *p, struct err *err)
     for (uint32_t r = 0; !rc && r < d.runs; r++) {
         struct result_segment part = *p->whole;
 
-        rc = add(p, &d.to[r].run, &part, strndup(text + first, d.to[r].end - first), err);
+        rc = add_segment_part(p, &d.to[r].run, &part, strndup(text + first, d.to[r].end - first),
+                              err);
         first = d.to[r].end;
     }
     deal_free(&d);

@@ -107,9 +107,9 @@ static void hold_to_segments(struct timing *t, const struct outcome *o, uint32_t
     }
 }
 
-static int align(struct timing *t, struct asr_session *session, uint32_t slot,
-                 const struct lane_window *w, const struct decoding_result *r, struct outcome *o,
-                 struct err *err)
+static int align_decoded_words(struct timing *t, struct asr_session *session, uint32_t slot,
+                               const struct lane_window *w, const struct decoding_result *r,
+                               struct outcome *o, struct err *err)
 {
     const struct asr_model *m = t->model;
     const struct asr_task task = {.language = r->language,
@@ -124,7 +124,7 @@ static int align(struct timing *t, struct asr_session *session, uint32_t slot,
     rc = m->ops->align(session, slot, t->tokens, end + 1, frames, t->matrix, t->logprob, err);
     if (rc)
         return rc;
-    if (w->lane->told)
+    if (w->lane->known_text)
         hold_to_segments(t, o, prompt, frames);
     return words_align(m->vocab, language_code_of(m, r->language), t->tokens + prompt, end - prompt,
                        t->matrix, t->logprob, prompt, frames, (float)RATE / (float)m->frame_samples,
@@ -152,7 +152,8 @@ static void share_words(const struct timing *t, const struct decoding_result *r,
 
 /* Words go to where they are heard. The audio is still there: held by the window, or by the source
  * until the window has ended. */
-static void place(struct timing *t, const struct lane_window *w, struct outcome *o)
+static void place_words_by_loudness(struct timing *t, const struct lane_window *w,
+                                    struct outcome *o)
 {
     const struct lane *l = w->lane;
     const float *pcm = w->pcm;
@@ -178,7 +179,7 @@ static void place(struct timing *t, const struct lane_window *w, struct outcome 
 }
 
 /* last: end of the speech before, from the window's begin. */
-static void fit(struct outcome *o, double last, double window)
+static void fit_words_to_window(struct outcome *o, double last, double window)
 {
     for (uint32_t i = 0; i < o->count; i++) {
         struct draft *d = &o->drafts[i];
@@ -266,16 +267,16 @@ int timing_words(struct timing *t, struct asr_session *session, uint32_t slot,
                  struct err *err)
 {
     const struct lane *l = w->lane;
-    bool packed = l->policy->packed || l->told; /* no window begins where its text says */
+    bool packed = l->policy->packed || l->known_text; /* no window begins where its text says */
     double threshold = (double)l->policy->params->hallucination_silence_threshold;
     double last = packed ? 0 : (double)(l->speech_end - w->at) / RATE, end;
-    int rc = align(t, session, slot, w, r, o, err);
+    int rc = align_decoded_words(t, session, slot, w, r, o, err);
 
     if (rc)
         return rc;
     share_words(t, r, o);
-    place(t, w, o);
-    fit(o, last, packed ? 0 : (double)(w->at - l->begin) / RATE);
+    place_words_by_loudness(t, w, o);
+    fit_words_to_window(o, last, packed ? 0 : (double)(w->at - l->begin) / RATE);
     if (!packed)
         move_by_words(w, threshold, o);
     if (!packed && threshold > 0)

@@ -66,8 +66,8 @@ static void dtw_walk(const uint8_t *trace, uint32_t n, uint32_t m, uint32_t *fir
     first_column[0] = 0;
 }
 
-static int dtw(const float *cost, double sign, uint32_t n, uint32_t m, uint32_t *first_column,
-               struct err *err)
+static int align_by_dtw(const float *cost, double sign, uint32_t n, uint32_t m,
+                        uint32_t *first_column, struct err *err)
 {
     size_t width = (size_t)m + 1;
     double *sums = malloc(2 * width * sizeof(*sums)); /* of the row above and of this one */
@@ -90,7 +90,7 @@ static int dtw(const float *cost, double sign, uint32_t n, uint32_t m, uint32_t 
 
 int words_dtw(const float *cost, uint32_t n, uint32_t m, uint32_t *first_column, struct err *err)
 {
-    return dtw(cost, 1.0, n, m, first_column, err);
+    return align_by_dtw(cost, 1.0, n, m, first_column, err);
 }
 
 /* ------------------------------------------------------------------ tokens to words */
@@ -132,7 +132,7 @@ static int32_t code_at(const char *s, size_t *size)
 }
 
 /* Is s without the blanks around it a piece of the list? Nothing but blanks is. */
-static bool listed(const char *list, const char *s)
+static bool is_listed_punctuation(const char *list, const char *s)
 {
     char piece[64];
     size_t begin = SIZE_MAX, end = 0, size;
@@ -162,7 +162,7 @@ static int begins_word(const struct vocabulary *v, const int32_t *tokens, uint32
 
     if (rc)
         return rc;
-    *ret = text[0] == ' ' || listed(ASCII_PUNCTUATION, text);
+    *ret = text[0] == ' ' || is_listed_punctuation(ASCII_PUNCTUATION, text);
     free(text);
     return 0;
 }
@@ -199,7 +199,7 @@ int words_split(const struct vocabulary *v, const char *language, const int32_t 
 /* ------------------------------------------------------------------ punctuation */
 
 /* `from`, the neighbour of `into`, becomes part of it and is left empty. */
-static int join(struct word *from, struct word *into, struct err *err)
+static int merge_words(struct word *from, struct word *into, struct err *err)
 {
     bool before = from->first < into->first;
     const char *a = before ? from->text : into->text, *b = before ? into->text : from->text;
@@ -228,8 +228,8 @@ static int merge_opening(struct words *w, struct err *err)
     for (uint32_t i = w->count - 1; i-- > 0;) {
         const char *text = w->words[i].text;
 
-        if (text[0] == ' ' && listed(WORDS_PREPEND, text)) {
-            int rc = join(&w->words[i], &w->words[into], err);
+        if (text[0] == ' ' && is_listed_punctuation(WORDS_PREPEND, text)) {
+            int rc = merge_words(&w->words[i], &w->words[into], err);
             if (rc)
                 return rc;
         } else
@@ -256,7 +256,7 @@ static int merge_closing(struct words *w, struct err *err)
             continue;
         if (into != UINT32_MAX && !ends_with_blank(w->words[into].text) &&
             strstr(WORDS_APPEND, text)) {
-            int rc = join(&w->words[i], &w->words[into], err);
+            int rc = merge_words(&w->words[i], &w->words[into], err);
             if (rc)
                 return rc;
         } else
@@ -353,7 +353,7 @@ int words_align(const struct vocabulary *v, const char *language, const int32_t 
         return err_set(err, ERR_NOMEM, "no memory for the times of %u tokens", n);
     rc = words_split(v, language, tokens, n, &w, err);
     if (!rc && n)
-        rc = dtw(rows, -1.0, n + 1, frames, first_column, err);
+        rc = align_by_dtw(rows, -1.0, n + 1, frames, first_column, err);
     if (!rc) {
         set_times(&w, first_column, logprob + prompt_len, frames_per_second);
         rc = set_median(&w, err);

@@ -1,4 +1,4 @@
-#include "gpu/sight/sight.h"
+#include "gpu/monitor/gpu_sample.h"
 
 #include <dlfcn.h>
 #include <jansson.h>
@@ -53,7 +53,7 @@ struct nvml {
     int (*init)(void);
     int (*shutdown)(void);
     const char *(*error)(int code);
-    int (*version)(char *ret, unsigned cap);
+    int (*version)(char *ret, unsigned capacity);
     int (*by_uuid)(const char *uuid, device *ret);
     int (*load)(device d, struct utilization *ret);
     int (*memory)(device d, struct memory *ret);
@@ -65,7 +65,7 @@ struct nvml {
     char driver[80];
 };
 
-static void *find(const struct nvml *n, const char *const names[])
+static void *find_nvml_symbol(const struct nvml *n, const char *const names[])
 {
     void *ret = NULL;
 
@@ -75,10 +75,10 @@ static void *find(const struct nvml *n, const char *const names[])
 }
 
 /* ISO C knows no way from a pointer to data to one to a function but through memory. */
-#define FIND(n, member, ...)                                               \
-    do {                                                                   \
-        void *found = find((n), (const char *const[]){__VA_ARGS__, NULL}); \
-        memcpy(&(n)->member, &found, sizeof(found));                       \
+#define FIND(n, member, ...)                                                           \
+    do {                                                                               \
+        void *found = find_nvml_symbol((n), (const char *const[]){__VA_ARGS__, NULL}); \
+        memcpy(&(n)->member, &found, sizeof(found));                                   \
     } while (0)
 
 static void find_all(struct nvml *n)
@@ -98,7 +98,7 @@ static void find_all(struct nvml *n)
     FIND(n, samples, "nvmlDeviceGetProcessUtilization");
 }
 
-static int begin(struct nvml *n, struct err *err)
+static int open_nvml(struct nvml *n, struct err *err)
 {
     const char *words;
     int rc;
@@ -125,7 +125,7 @@ static int begin(struct nvml *n, struct err *err)
 static int nvml_open(struct nvml **ret, struct err *err)
 {
     struct nvml *n = calloc(1, sizeof(*n));
-    int rc = n ? begin(n, err) : err_set(err, ERR_NOMEM, "no memory for NVML");
+    int rc = n ? open_nvml(n, err) : err_set(err, ERR_NOMEM, "no memory for NVML");
 
     if (rc == 0)
         *ret = n;
@@ -147,13 +147,13 @@ static const char *nvml_driver(struct nvml *n) { return n->driver; }
 
 /* ------------------------------------------------------------------------------ processes */
 
-static struct gpu_process *process_of(struct gpu_sight *s, uint32_t pid, bool computes)
+static struct gpu_process *process_of(struct gpu_sample *s, uint32_t pid, bool computes)
 {
     struct gpu_process *p = s->process;
 
     while (p < s->process + s->process_count && p->pid != pid)
         p++;
-    if (p == s->process + GPU_SIGHT_PROCESSES)
+    if (p == s->process + GPU_SAMPLE_PROCESSES)
         return NULL;
     if (p == s->process + s->process_count) {
         *p = (struct gpu_process){.pid = pid, .percent = -1};
@@ -166,7 +166,7 @@ static struct gpu_process *process_of(struct gpu_sight *s, uint32_t pid, bool co
 /* Whatever count it gives back: what is not in the list was not told. */
 static unsigned bounded(unsigned count) { return count < PROCESSES_MOST ? count : PROCESSES_MOST; }
 
-static void list_computing(const struct nvml *n, device d, struct gpu_sight *ret)
+static void list_computing(const struct nvml *n, device d, struct gpu_sample *ret)
 {
     static struct process list[PROCESSES_MOST];
     static struct process_v1 old[PROCESSES_MOST];
@@ -187,7 +187,7 @@ static void list_computing(const struct nvml *n, device d, struct gpu_sight *ret
 
 /* What they took of it since the last look; at the first one the driver tells of minutes, which say
  * nothing of now. Of those that only draw this is all that is told. */
-static void list_shares(const struct nvml *n, device d, uint64_t *since_us, struct gpu_sight *ret)
+static void list_shares(const struct nvml *n, device d, uint64_t *since_us, struct gpu_sample *ret)
 {
     static struct sample list[PROCESSES_MOST];
     const uint64_t before = *since_us;
@@ -212,20 +212,20 @@ static void list_shares(const struct nvml *n, device d, uint64_t *since_us, stru
 /* A GPU or MIG instance by its UUID, wherever it stands in whose order. What the library does not
  * know, does not have a function for or refuses is not known. *since_us: 0 at first, and else what
  * the last look at it has left there: shares of processes are of the time between two looks. */
-static void nvml_look(struct nvml *n, const char *uuid, uint64_t *since_us, struct gpu_sight *ret)
+static void nvml_look(struct nvml *n, const char *uuid, uint64_t *since_us, struct gpu_sample *ret)
 {
     struct utilization load;
     struct memory memory;
     unsigned value;
     device d = NULL;
 
-    gpu_sight_nothing(ret);
+    gpu_sample_nothing(ret);
     if (n->by_uuid(uuid, &d) != SUCCESS || !d)
         return;
     if (n->load && n->load(d, &load) == SUCCESS)
         ret->percent = load.gpu <= 100 ? (int)load.gpu : -1;
     if (n->temperature && n->temperature(d, TEMPERATURE_GPU, &value) == SUCCESS)
-        ret->celsius = value <= INT_MAX ? (int)value : GPU_SIGHT_COLD;
+        ret->celsius = value <= INT_MAX ? (int)value : GPU_SAMPLE_COLD;
     if (n->power && n->power(d, &value) == SUCCESS)
         ret->milliwatts = value;
     if (n->memory && n->memory(d, &memory) == SUCCESS) {
@@ -239,7 +239,7 @@ static void nvml_look(struct nvml *n, const char *uuid, uint64_t *since_us, stru
 /* ---- the child's part: what it sees, as lines */
 
 /* Takes the object. */
-static int put(FILE *out, json_t *object)
+static int write_json_line(FILE *out, json_t *object)
 {
     const int rc = object ? json_dumpf(object, out, JSON_COMPACT) : -1;
 
@@ -249,13 +249,13 @@ static int put(FILE *out, json_t *object)
     return fflush(out) != 0 ? -1 : 0;
 }
 
-static void set(json_t *o, const char *key, uint64_t value, bool known)
+static void set_known_number(json_t *o, const char *key, uint64_t value, bool known)
 {
     if (known)
         json_object_set_new(o, key, json_integer((json_int_t)value));
 }
 
-static json_t *processes(const struct gpu_sight *s)
+static json_t *processes(const struct gpu_sample *s)
 {
     json_t *list = json_array();
 
@@ -263,44 +263,44 @@ static json_t *processes(const struct gpu_sight *s)
         const struct gpu_process *p = &s->process[i];
         json_t *o = json_object();
 
-        set(o, "pid", p->pid, true);
-        set(o, "percent", (uint64_t)p->percent, p->percent >= 0);
+        set_known_number(o, "pid", p->pid, true);
+        set_known_number(o, "percent", (uint64_t)p->percent, p->percent >= 0);
         json_object_set_new(o, "computes", json_boolean(p->computes));
         json_array_append_new(list, o);
     }
     return list;
 }
 
-static json_t *gpu(const struct gpu_sight *s)
+static json_t *gpu_to_json(const struct gpu_sample *s)
 {
     json_t *o = json_object();
 
-    set(o, "percent", (uint64_t)s->percent, s->percent >= 0);
-    set(o, "celsius", (uint64_t)s->celsius, s->celsius >= 0);
-    set(o, "milliwatts", (uint64_t)s->milliwatts, s->milliwatts >= 0);
+    set_known_number(o, "percent", (uint64_t)s->percent, s->percent >= 0);
+    set_known_number(o, "celsius", (uint64_t)s->celsius, s->celsius >= 0);
+    set_known_number(o, "milliwatts", (uint64_t)s->milliwatts, s->milliwatts >= 0);
     /* As it is told: the reader judges, for which it must be a number that JSON has. */
-    set(o, "used", s->used_bytes, s->total_bytes > 0 && s->used_bytes <= INT64_MAX);
-    set(o, "total", s->total_bytes, s->total_bytes > 0 && s->total_bytes <= INT64_MAX);
+    set_known_number(o, "used", s->used_bytes, s->total_bytes > 0 && s->used_bytes <= INT64_MAX);
+    set_known_number(o, "total", s->total_bytes, s->total_bytes > 0 && s->total_bytes <= INT64_MAX);
     if (s->lists)
         json_object_set_new(o, "processes", processes(s));
     return o;
 }
 
-static int look(struct nvml *n, const char *const uuids[], uint64_t since_us[], size_t count,
-                FILE *out)
+static int write_gpu_readings(struct nvml *n, const char *const uuids[], uint64_t since_us[],
+                              size_t count, FILE *out)
 {
     json_t *list = json_array();
 
     for (size_t i = 0; i < count; i++) {
-        struct gpu_sight s;
+        struct gpu_sample s;
 
         nvml_look(n, uuids[i], &since_us[i], &s);
-        json_array_append_new(list, gpu(&s));
+        json_array_append_new(list, gpu_to_json(&s));
     }
-    return put(out, json_pack("{s:o}", "gpus", list));
+    return write_json_line(out, json_pack("{s:o}", "gpus", list));
 }
 
-int gpu_sight_write(int64_t period_ms, const char *const uuids[], size_t n, FILE *out)
+int gpu_sample_write(int64_t period_ms, const char *const uuids[], size_t n, FILE *out)
 {
     const struct timespec period = {period_ms / 1000, period_ms % 1000 * 1000000};
     uint64_t *since_us = calloc(n + 1, sizeof(*since_us));
@@ -313,11 +313,12 @@ int gpu_sight_write(int64_t period_ms, const char *const uuids[], size_t n, FILE
     if (nvml_open(&nvml, &err) != 0) {
         free(since_us);
         text = json_string(err.msg); /* NULL: it is no UTF-8 */
-        return put(out, json_pack("{s:o}", "error", text ? text : json_string("(unreadable)")));
+        return write_json_line(
+            out, json_pack("{s:o}", "error", text ? text : json_string("(unreadable)")));
     }
     text = json_string(nvml_driver(nvml));
-    if (put(out, json_pack("{s:o}", "driver", text ? text : json_string(""))) == 0)
-        while (look(nvml, uuids, since_us, n, out) == 0)
+    if (write_json_line(out, json_pack("{s:o}", "driver", text ? text : json_string(""))) == 0)
+        while (write_gpu_readings(nvml, uuids, since_us, n, out) == 0)
             nanosleep(&period, NULL);
     nvml_close(nvml);
     free(since_us);
@@ -331,16 +332,17 @@ int gpu_sight_write(int64_t period_ms, const char *const uuids[], size_t n, FILE
 #define MILLIWATTS_MOST 10000000 /* 10 kW: more is no card's */
 #define BYTES_MOST ((json_int_t)1 << 60)
 
-void gpu_sight_nothing(struct gpu_sight *ret)
+void gpu_sample_nothing(struct gpu_sample *ret)
 {
     memset(ret, 0, sizeof(*ret));
     ret->percent = -1;
-    ret->celsius = GPU_SIGHT_COLD;
+    ret->celsius = GPU_SAMPLE_COLD;
     ret->milliwatts = -1;
 }
 
 /* A whole number up to `most`; else what stands for one that is not known. */
-static json_int_t number(const json_t *o, const char *key, json_int_t most, json_int_t unknown)
+static json_int_t read_bounded_integer(const json_t *o, const char *key, json_int_t most,
+                                       json_int_t unknown)
 {
     const json_t *v = json_object_get(o, key);
     const json_int_t n = json_integer_value(v);
@@ -348,60 +350,60 @@ static json_int_t number(const json_t *o, const char *key, json_int_t most, json
     return json_is_integer(v) && n >= 0 && n <= most ? n : unknown;
 }
 
-static void read_processes(const json_t *list, struct gpu_sight *ret)
+static void read_processes(const json_t *list, struct gpu_sample *ret)
 {
-    for (size_t i = 0; i < json_array_size(list) && i < GPU_SIGHT_PROCESSES; i++) {
+    for (size_t i = 0; i < json_array_size(list) && i < GPU_SAMPLE_PROCESSES; i++) {
         const json_t *o = json_array_get(list, i);
         struct gpu_process *p = &ret->process[ret->process_count];
 
-        p->pid = (uint32_t)number(o, "pid", INT32_MAX, 0);
-        p->percent = (int)number(o, "percent", 100, -1);
+        p->pid = (uint32_t)read_bounded_integer(o, "pid", INT32_MAX, 0);
+        p->percent = (int)read_bounded_integer(o, "percent", 100, -1);
         p->computes = json_is_true(json_object_get(o, "computes"));
         ret->process_count += p->pid > 0;
     }
 }
 
-static void read_gpu(const json_t *o, struct gpu_sight *ret)
+static void read_gpu(const json_t *o, struct gpu_sample *ret)
 {
     const json_t *list = json_object_get(o, "processes");
 
-    gpu_sight_nothing(ret);
-    ret->percent = (int)number(o, "percent", 100, -1);
-    ret->celsius = (int)number(o, "celsius", CELSIUS_MOST, GPU_SIGHT_COLD);
-    ret->milliwatts = number(o, "milliwatts", MILLIWATTS_MOST, -1);
-    ret->total_bytes = (uint64_t)number(o, "total", BYTES_MOST, 0);
-    ret->used_bytes = (uint64_t)number(o, "used", BYTES_MOST, BYTES_MOST);
+    gpu_sample_nothing(ret);
+    ret->percent = (int)read_bounded_integer(o, "percent", 100, -1);
+    ret->celsius = (int)read_bounded_integer(o, "celsius", CELSIUS_MOST, GPU_SAMPLE_COLD);
+    ret->milliwatts = read_bounded_integer(o, "milliwatts", MILLIWATTS_MOST, -1);
+    ret->total_bytes = (uint64_t)read_bounded_integer(o, "total", BYTES_MOST, 0);
+    ret->used_bytes = (uint64_t)read_bounded_integer(o, "used", BYTES_MOST, BYTES_MOST);
     if (ret->used_bytes > ret->total_bytes)
         ret->used_bytes = ret->total_bytes = 0;
     ret->lists = json_is_array(list);
     read_processes(list, ret);
 }
 
-static void show(const json_t *text, char *ret, size_t cap)
+static void copy_printable_text(const json_t *text, char *ret, size_t capacity)
 {
     const char *s = json_string_value(text);
     char *shown = utf8_display(s, strlen(s));
 
-    utf8_copy(ret, cap, shown ? shown : "");
+    utf8_copy(ret, capacity, shown ? shown : "");
     free(shown);
 }
 
-enum gpu_sight_line gpu_sight_read(const char *line, size_t len, struct gpu_sight *ret, size_t n,
-                                   char *words, size_t cap)
+enum gpu_sample_line gpu_sample_read(const char *line, size_t len, struct gpu_sample *ret, size_t n,
+                                     char *words, size_t capacity)
 {
     json_t *o = json_loadb(line, len, JSON_REJECT_DUPLICATES, NULL);
     const json_t *error = json_object_get(o, "error"), *gpus = json_object_get(o, "gpus");
-    enum gpu_sight_line said = GPU_SIGHT_NONSENSE;
+    enum gpu_sample_line said = GPU_SAMPLE_NONSENSE;
 
     if (json_is_string(error)) {
-        show(error, words, cap);
-        said = GPU_SIGHT_ERROR;
+        copy_printable_text(error, words, capacity);
+        said = GPU_SAMPLE_ERROR;
     } else if (json_is_string(json_object_get(o, "driver"))) {
-        said = GPU_SIGHT_BEGUN;
+        said = GPU_SAMPLE_BEGUN;
     } else if (json_is_array(gpus) && json_array_size(gpus) == n) {
         for (size_t i = 0; i < n; i++)
             read_gpu(json_array_get(gpus, i), &ret[i]);
-        said = GPU_SIGHT_SEEN;
+        said = GPU_SAMPLE_SEEN;
     }
     json_decref(o);
     return said;

@@ -1,6 +1,6 @@
-/* A settler that computes nothing and misbehaves on command.
+/* A finalizer that computes nothing and misbehaves on command.
  *
- * Each window that it is told of becomes a turn of the speaker window % 2. $FAKE_SETTLE is one of
+ * Each window that it is told of becomes a turn of the speaker window % 2. $FAKE_FINALIZE is one of
  *   slow            200 ms for each recording
  *   held            waits with each until $FAKE_STATE has a file "go-on", and says before that it
  *                   has it in hand, by a file in-hand-TASK
@@ -8,14 +8,14 @@
  *   crash, hang     when it is to begin: abort; no answer
  *   crashonce       the first time only (a file of that name in $FAKE_STATE remembers)
  *   midway          crashes at the first VOICES
- *   input, io, model  SETTLE_FAILED with that error
+ *   input, io, model  FINALIZE_FAILED with that error
  *   other           a result of another task
  *   badturn         a turn that ends before it begins
  *   longturn, longspeech  one that ends after the recording, who speaks longer than that
  *   version, mute   as the worker's
  * $FAKE_STATE gets a file settled-TASK, of a byte for each answer, and threads-N, of a byte for
  * each recording that it is to compute with so many. */
-#include "tests/unit/scheduler/fake_settler.h"
+#include "tests/unit/scheduler/fake_finalizer.h"
 
 #include <fcntl.h>
 #include <stdbool.h>
@@ -30,7 +30,7 @@
 
 #define WINDOWS_MAX 4096u
 
-static struct msg_settle task;
+static struct msg_finalize task;
 static uint32_t windows, first[WINDOWS_MAX];
 
 static bool mode(const char *name)
@@ -100,12 +100,12 @@ static void hear(const struct frame *f)
 
 static void fail(int code, const char *message)
 {
-    struct msg_settle_failed m = {
+    struct msg_finalize_failed m = {
         .task_id = task.task_id, .code = code, .message = (char *)message};
     struct buf b = BUF_INIT;
 
-    msg_settle_failed_put(&b, &m);
-    say(MSG_SETTLE_FAILED, &b);
+    msg_finalize_failed_put(&b, &m);
+    say(MSG_FINALIZE_FAILED, &b);
 }
 
 static void answer(void)
@@ -113,9 +113,9 @@ static void answer(void)
     static float values[2][4] = {{1, 0, 0, 0}, {0, 1, 0, 0}};
     struct result_speaker speakers[2] = {{1000, values[0]}, {2000, values[1]}};
     struct result_turn *turns = calloc(windows + 1, sizeof(*turns));
-    struct msg_settled m = {.task_id = task.task_id + mode("other"),
-                            .people = {4, 2, windows, speakers, turns},
-                            .wall_ms = 1};
+    struct msg_finalized m = {.task_id = task.task_id + mode("other"),
+                              .people = {4, 2, windows, speakers, turns},
+                              .wall_ms = 1};
     struct buf b = BUF_INIT;
 
     for (uint32_t i = 0; i < windows; i++)
@@ -127,8 +127,8 @@ static void answer(void)
     if (mode("longspeech"))
         speakers[1].speech_ms = task.total_ms + 1;
     count("settled", task.task_id);
-    msg_settled_put(&b, &m);
-    say(MSG_SETTLED, &b);
+    msg_finalized_put(&b, &m);
+    say(MSG_FINALIZED, &b);
     free(turns);
 }
 
@@ -150,7 +150,7 @@ static void go(void)
         fail(ERR_MODEL, "the model's transforms are gone");
     else
         answer();
-    msg_settle_free(&task);
+    msg_finalize_free(&task);
     memset(&task, 0, sizeof(task));
     windows = 0;
 }
@@ -160,8 +160,8 @@ static void obey(const struct frame *f)
     struct err err;
 
     switch (f->type) {
-    case MSG_SETTLE:
-        if (task.task_id || msg_settle_get(f->payload, f->len, &task, &err))
+    case MSG_FINALIZE:
+        if (task.task_id || msg_finalize_get(f->payload, f->len, &task, &err))
             _exit(3);
         count("threads", task.threads);
         if (mode("late"))
@@ -172,7 +172,7 @@ static void obey(const struct frame *f)
             _exit(3);
         hear(f);
         break;
-    case MSG_SETTLE_GO:
+    case MSG_FINALIZE_GO:
         if (!task.task_id)
             _exit(3);
         go();
@@ -184,7 +184,7 @@ static void obey(const struct frame *f)
     }
 }
 
-int fake_settler(void)
+int fake_finalizer(void)
 {
     struct frame_reader in = {0};
     struct buf b = BUF_INIT;

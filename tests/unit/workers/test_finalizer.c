@@ -1,4 +1,4 @@
-/* A real settling process: what it makes of voices, and what it refuses. */
+/* A real finalizing process: what it makes of voices, and what it refuses. */
 #include "tests/unit/workers/play.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 
 #include "workers/models/files/model_dir.h"
 #include "workers/models/pyannote/pyannet.h"
-#include "workers/process/settle_main.h"
+#include "workers/process/finalize_main.h"
 #include "workers/stages/stage.h"
 
 #define SIZE 8
@@ -39,7 +39,7 @@ static char *own_dir(const char *name)
     return strdup(path);
 }
 
-/* The networks are not read for settling; they are hashed. */
+/* The networks are not read for finalizing; they are hashed. */
 static char *own_model(char hash[MODEL_HASH_LEN])
 {
     static const char config[] =
@@ -105,36 +105,36 @@ static struct result_voices heard(uint32_t from, uint32_t to)
                                   .vectors = vectors[0]};
 }
 
-static struct msg_settle work(int64_t task, const char *dir, const char *hash, const char *params)
+static struct msg_finalize work(int64_t task, const char *dir, const char *hash, const char *params)
 {
-    return (struct msg_settle){.task_id = task,
-                               .model_dir = (char *)dir,
-                               .model_hash = (char *)hash,
-                               .params_json = (char *)params,
-                               .total_ms = SECONDS * 1000};
+    return (struct msg_finalize){.task_id = task,
+                                 .model_dir = (char *)dir,
+                                 .model_hash = (char *)hash,
+                                 .params_json = (char *)params,
+                                 .total_ms = SECONDS * 1000};
 }
 
 static void begin(struct play *p)
 {
-    play_start(p, &(struct play_options){.settle = true});
+    play_start(p, &(struct play_options){.finalize = true});
     while (!p->hello)
         assert_true(play_step(p));
 }
 
 /* Both halves of the recording, then its end; waits for the answer. */
-static void settle(struct play *p, const struct msg_settle *m, uint32_t cut)
+static void finalize(struct play *p, const struct msg_finalize *m, uint32_t cut)
 {
-    uint32_t answers = p->settled_count + p->settle_failed;
+    uint32_t answers = p->finalized_count + p->finalize_failed;
     struct result_voices v;
 
-    play_put_settle(p, m);
+    play_put_finalize(p, m);
     v = heard(0, cut);
     play_put_voices(p, &v);
     v = heard(cut, WINDOWS);
     play_put_voices(p, &v);
-    play_put_empty(p, MSG_SETTLE_GO);
+    play_put_empty(p, MSG_FINALIZE_GO);
     play_send(p);
-    while (p->settled_count + p->settle_failed == answers)
+    while (p->finalized_count + p->finalize_failed == answers)
         assert_true(play_step(p));
 }
 
@@ -148,16 +148,16 @@ TEST(two_voices_are_told_apart)
 {
     char hash[MODEL_HASH_LEN], *dir = own_model(hash);
     const struct result_people *s;
-    struct msg_settle m = work(77, dir, hash, "{}");
+    struct msg_finalize m = work(77, dir, hash, "{}");
     struct play p;
 
     begin(&p);
-    settle(&p, &m, 20);
-    settle(&p, &m, 50); /* the same, cut elsewhere, by the same process */
-    assert_int_equal(p.settled_count, 2);
+    finalize(&p, &m, 20);
+    finalize(&p, &m, 50); /* the same, cut elsewhere, by the same process */
+    assert_int_equal(p.finalized_count, 2);
     for (int i = 0; i < 2; i++) {
-        s = &p.settled[i].people;
-        assert_int_equal(p.settled[i].task_id, 77);
+        s = &p.finalized[i].people;
+        assert_int_equal(p.finalized[i].task_id, 77);
         assert_int_equal(s->speaker_count, 2);
         assert_int_equal(s->turn_count, 3);
         expect_turn(&s->turns[0], 0, 0, 25000);
@@ -166,23 +166,23 @@ TEST(two_voices_are_told_apart)
         assert_true(llabs(s->speakers[0].speech_ms - 35000) < 120);
         assert_int_equal(s->size, SIZE);
         assert_true(s->speakers[0].values[1] > 0.9f && s->speakers[1].values[2] > 0.9f);
-        assert_memory_equal(s->speakers[0].values, p.settled[0].people.speakers[0].values,
+        assert_memory_equal(s->speakers[0].values, p.finalized[0].people.speakers[0].values,
                             SIZE * sizeof(float));
     }
     m.params_json = (char *)"{\"num_speakers\":1}";
-    settle(&p, &m, 1);
-    assert_int_equal(p.settled_count, 3);
-    assert_int_equal(p.settled[2].people.speaker_count, 1);
+    finalize(&p, &m, 1);
+    assert_int_equal(p.finalized_count, 3);
+    assert_int_equal(p.finalized[2].people.speaker_count, 1);
     play_quit(&p);
     free(dir);
 }
 
 /* Of a machine with very many processors: their threads' stacks alone are more address space than
- * a settler has. */
+ * a finalizer has. */
 TEST(many_processors_are_not_too_many)
 {
     char hash[MODEL_HASH_LEN], *dir = own_model(hash);
-    struct msg_settle m = work(1, dir, hash, "{}");
+    struct msg_finalize m = work(1, dir, hash, "{}");
     struct play p;
 
     setenv("OMP_NUM_THREADS", "600", 1);
@@ -190,9 +190,9 @@ TEST(many_processors_are_not_too_many)
     begin(&p);
     unsetenv("OMP_NUM_THREADS");
     unsetenv("OMP_STACKSIZE");
-    settle(&p, &m, 20);
-    assert_int_equal(p.settled_count, 1);
-    assert_int_equal(p.settled[0].people.speaker_count, 2);
+    finalize(&p, &m, 20);
+    assert_int_equal(p.finalized_count, 1);
+    assert_int_equal(p.finalized[0].people.speaker_count, 2);
     play_quit(&p);
     free(dir);
 }
@@ -200,19 +200,19 @@ TEST(many_processors_are_not_too_many)
 TEST(a_silent_recording_has_nobody)
 {
     char hash[MODEL_HASH_LEN], *dir = own_model(hash);
-    struct msg_settle m = work(1, dir, hash, "{}");
+    struct msg_finalize m = work(1, dir, hash, "{}");
     struct result_voices none = {0};
     struct play p;
 
     begin(&p);
-    play_put_settle(&p, &m);
+    play_put_finalize(&p, &m);
     play_put_voices(&p, &none);
-    play_put_empty(&p, MSG_SETTLE_GO);
+    play_put_empty(&p, MSG_FINALIZE_GO);
     play_send(&p);
-    while (!p.settled_count)
+    while (!p.finalized_count)
         assert_true(play_step(&p));
-    assert_int_equal(p.settled[0].people.speaker_count, 0);
-    assert_int_equal(p.settled[0].people.turn_count, 0);
+    assert_int_equal(p.finalized[0].people.speaker_count, 0);
+    assert_int_equal(p.finalized[0].people.turn_count, 0);
     play_quit(&p);
     free(dir);
 }
@@ -221,61 +221,61 @@ TEST(a_silent_recording_has_nobody)
 TEST(the_model_is_looked_at_once)
 {
     char hash[MODEL_HASH_LEN], *dir = own_model(hash);
-    struct msg_settle m = work(1, dir, hash, "{}"), other = work(2, dir, "00", "{}");
+    struct msg_finalize m = work(1, dir, hash, "{}"), other = work(2, dir, "00", "{}");
     struct play p;
 
     begin(&p);
-    settle(&p, &m, 20);
-    assert_int_equal(p.settled_count, 1);
+    finalize(&p, &m, 20);
+    assert_int_equal(p.finalized_count, 1);
     own_file(dir, "embedding.safetensors", "x", 1);
-    settle(&p, &m, 20);
-    assert_int_equal(p.settled_count, 2);
-    settle(&p, &other, 20); /* of another one nothing is known */
-    assert_int_equal(p.settle_code, ERR_MODEL);
-    settle(&p, &m, 20); /* and the first one was forgotten for it */
-    assert_int_equal(p.settle_failed, 2);
+    finalize(&p, &m, 20);
+    assert_int_equal(p.finalized_count, 2);
+    finalize(&p, &other, 20); /* of another one nothing is known */
+    assert_int_equal(p.finalize_code, ERR_MODEL);
+    finalize(&p, &m, 20); /* and the first one was forgotten for it */
+    assert_int_equal(p.finalize_failed, 2);
     own_file(dir, "embedding.safetensors", "e", 1);
-    settle(&p, &m, 20);
-    assert_int_equal(p.settled_count, 3);
+    finalize(&p, &m, 20);
+    assert_int_equal(p.finalized_count, 3);
     play_quit(&p);
     free(dir);
 }
 
 /* Each costs its own recording alone: the process goes on. */
-TEST(what_cannot_be_settled_is_said)
+TEST(what_cannot_be_finalized_is_said)
 {
     char hash[MODEL_HASH_LEN], *dir = own_model(hash);
-    struct msg_settle m = work(1, dir, "00", "{}");
+    struct msg_finalize m = work(1, dir, "00", "{}");
     struct result_voices v;
     struct play p;
 
     begin(&p);
-    settle(&p, &m, 20);
-    assert_int_equal(p.settle_code, ERR_MODEL);
+    finalize(&p, &m, 20);
+    assert_int_equal(p.finalize_code, ERR_MODEL);
     m = work(2, "/nonexistent", hash, "{}");
-    settle(&p, &m, 20);
-    assert_int_equal(p.settle_code, ERR_MODEL);
+    finalize(&p, &m, 20);
+    assert_int_equal(p.finalize_code, ERR_MODEL);
     m = work(3, dir, hash, "{\"speakers\":1}");
-    settle(&p, &m, 20);
-    assert_int_equal(p.settle_code, ERR_MODEL);
+    finalize(&p, &m, 20);
+    assert_int_equal(p.finalize_code, ERR_MODEL);
     m = work(4, dir, hash, "{\"clustering\":\"vbx\"}"); /* its model has no PLDA */
-    settle(&p, &m, 20);
-    assert_int_equal(p.settle_code, ERR_MODEL);
-    assert_int_equal(p.settle_failed, 4);
+    finalize(&p, &m, 20);
+    assert_int_equal(p.finalize_code, ERR_MODEL);
+    assert_int_equal(p.finalize_failed, 4);
 
     m = work(5, dir, hash, "{}");
-    play_put_settle(&p, &m);
+    play_put_finalize(&p, &m);
     v = heard(0, 20);
     play_put_voices(&p, &v);
     v = heard(21, WINDOWS); /* a second is missing */
     play_put_voices(&p, &v);
-    play_put_empty(&p, MSG_SETTLE_GO);
+    play_put_empty(&p, MSG_FINALIZE_GO);
     play_send(&p);
-    while (p.settle_failed < 5)
+    while (p.finalize_failed < 5)
         assert_true(play_step(&p));
-    assert_int_equal(p.settle_code, ERR_INPUT);
-    settle(&p, &m, 20);
-    assert_int_equal(p.settled_count, 1);
+    assert_int_equal(p.finalize_code, ERR_INPUT);
+    finalize(&p, &m, 20);
+    assert_int_equal(p.finalized_count, 1);
     play_quit(&p);
     free(dir);
 }
@@ -284,7 +284,7 @@ TEST(what_cannot_be_settled_is_said)
 TEST(a_model_that_cannot_be_read_is_read_again)
 {
     char hash[MODEL_HASH_LEN], *dir = own_model(hash), name[4200], aside[4200];
-    struct msg_settle m = work(1, dir, hash, "{}");
+    struct msg_finalize m = work(1, dir, hash, "{}");
     struct result_voices v = heard(0, WINDOWS);
     struct play p;
 
@@ -293,16 +293,16 @@ TEST(a_model_that_cannot_be_read_is_read_again)
     assert_int_equal(rename(name, aside), 0);
     assert_int_equal(mknod(name, S_IFSOCK | 0666, 0), 0); /* ENXIO, which is as good as EIO */
     begin(&p);
-    play_put_settle(&p, &m);
+    play_put_finalize(&p, &m);
     play_put_voices(&p, &v);
-    play_put_empty(&p, MSG_SETTLE_GO);
+    play_put_empty(&p, MSG_FINALIZE_GO);
     play_send(&p);
     while (!strstr(p.log, "it is read again"))
-        assert_true(play_step(&p) && !p.settle_failed);
+        assert_true(play_step(&p) && !p.finalize_failed);
     assert_int_equal(unlink(name), 0);
     assert_int_equal(rename(aside, name), 0);
-    while (!p.settled_count)
-        assert_true(play_step(&p) && !p.settle_failed);
+    while (!p.finalized_count)
+        assert_true(play_step(&p) && !p.finalize_failed);
     play_quit(&p);
     free(dir);
 }
@@ -319,12 +319,12 @@ TEST(messages_out_of_order_end_it)
         if (i == 0)
             play_put_voices(&p, &v);
         else
-            play_put_empty(&p, i == 1 ? MSG_SETTLE_GO : MSG_DRAIN);
+            play_put_empty(&p, i == 1 ? MSG_FINALIZE_GO : MSG_DRAIN);
         play_send(&p);
         play_until_gone(&p);
         status = play_wait(&p);
         assert_true(WIFEXITED(status) && WEXITSTATUS(status) != 0);
-        assert_int_equal(p.settled_count + p.settle_failed, 0);
+        assert_int_equal(p.finalized_count + p.finalize_failed, 0);
         play_free(&p);
     }
     begin(&p); /* the scheduler's end is its own */

@@ -1,52 +1,52 @@
-#include "scheduler/loop_turn.h"
+#include "scheduler/loop_tick.h"
 
 #include "base/log.h"
 #include "scheduler/backlog.h"
 #include "scheduler/dispatch.h"
+#include "scheduler/finalize/finalize.h"
 #include "scheduler/run/figures.h"
 #include "scheduler/run/report.h"
-#include "scheduler/settle/settle.h"
 #include "scheduler/worker_pool.h"
 
-#define WAITING_FOR_ROOM "waiting for room on the disk"
-#define STEPS_MAX 64 /* in one turn of the loop; what is left waits for the next tick */
+#define WAITING_FOR_SPACE "waiting for room on the disk"
+#define STEPS_MAX 64 /* in one tick of the loop; what is left waits for the next tick */
 
-void loop_turn_end(struct run *run, bool at_once)
+void loop_tick_end(struct run *run, bool at_once)
 {
-    run->turn.mode = RUN_ENDING;
+    run->tick.mode = RUN_ENDING;
     if (at_once) {
         processes_kill(&run->processes);
     } else {
         worker_pool_leave(run);
-        settle_leave(run);
+        finalize_leave(run);
     }
     run_touch(run);
 }
 
-void loop_turn_hold(struct run *run)
+void loop_tick_hold(struct run *run)
 {
-    const bool hold = run->turn.paused || run->hours.shut;
+    const bool hold = run->tick.paused || run->hours.shut;
 
-    if (hold && run->turn.mode == RUN_GOING) {
-        run->turn.mode = RUN_PAUSED;
+    if (hold && run->tick.mode == RUN_GOING) {
+        run->tick.mode = RUN_PAUSED;
         worker_pool_drain(run);
-    } else if (!hold && run->turn.mode == RUN_PAUSED) {
-        run->turn.mode = RUN_GOING;
+    } else if (!hold && run->tick.mode == RUN_PAUSED) {
+        run->tick.mode = RUN_GOING;
     }
     run_touch(run);
 }
 
-void loop_turn_pause(struct run *run, bool paused)
+void loop_tick_pause(struct run *run, bool paused)
 {
-    run->turn.paused = paused;
-    loop_turn_hold(run);
+    run->tick.paused = paused;
+    loop_tick_hold(run);
 }
 
-void loop_turn_stop(struct run *run)
+void loop_tick_stop(struct run *run)
 {
-    run->turn.mode = RUN_DRAINING;
+    run->tick.mode = RUN_DRAINING;
     report_event(run, LOG_INFO, "%s",
-                 run_leased(run) || settle_in_hand(run)
+                 run_leased(run) || finalize_in_hand(run)
                      ? "stopping at the next checkpoint; a second signal stops at once"
                      : "stopping");
     worker_pool_drain(run);
@@ -58,18 +58,18 @@ static void consider_end(struct run *run)
 {
     if (!run_flush(run) || run->failure.code)
         return;
-    if (settle_step(run))
-        run->turn.note = run->catalog.room.waiting ? WAITING_FOR_ROOM : "settling";
+    if (finalize_step(run))
+        run->tick.note = run->catalog.disk_space.waiting ? WAITING_FOR_SPACE : "settling";
     else if (run->failure.code)
         return;
     else if (control_server_busy(run->control.server))
-        run->turn.note = "waiting for an enqueue";
+        run->tick.note = "waiting for an enqueue";
     else if (run->failures.retry_due_ms != INT64_MAX)
-        run->turn.note = "waiting to try again";
+        run->tick.note = "waiting to try again";
     else if (run->o->watch)
-        run->turn.note = "waiting for more";
+        run->tick.note = "waiting for more";
     else
-        loop_turn_end(run, false);
+        loop_tick_end(run, false);
 }
 
 static void step_going(struct run *run)
@@ -78,13 +78,13 @@ static void step_going(struct run *run)
 
     if (run->commit.trouble_since_ms)
         return; /* results pile up in memory: take on nothing new */
-    settle_step(run);
+    finalize_step(run);
     more = backlog_refill(run);
     if (run->failure.code || run->commit.trouble_since_ms)
         return;
     if (more || run_leased(run)) {
-        run->turn.note = run->catalog.room.waiting ? WAITING_FOR_ROOM : NULL;
-        if (run->catalog.room.waiting)
+        run->tick.note = run->catalog.disk_space.waiting ? WAITING_FOR_SPACE : NULL;
+        if (run->catalog.disk_space.waiting)
             return;
         worker_pool_want(run);
         dispatch_all(run);
@@ -96,17 +96,17 @@ static void step_going(struct run *run)
 /* Nobody waits for an evening on which there is nothing to do. */
 static void step_resting(struct run *run)
 {
-    if (run->hours.shut && !run->turn.paused && !run->o->watch && !run_leased(run) &&
-        !settle_in_hand(run) && !control_server_busy(run->control.server) && run_flush(run) &&
+    if (run->hours.shut && !run->tick.paused && !run->o->watch && !run_leased(run) &&
+        !finalize_in_hand(run) && !control_server_busy(run->control.server) && run_flush(run) &&
         figures_all_done(run))
-        loop_turn_end(run, false);
+        loop_tick_end(run, false);
 }
 
-static void step(struct run *run)
+static void advance_run_mode(struct run *run)
 {
-    if (run->failure.code && run->turn.mode != RUN_ENDING)
-        loop_turn_end(run, true);
-    switch (run->turn.mode) {
+    if (run->failure.code && run->tick.mode != RUN_ENDING)
+        loop_tick_end(run, true);
+    switch (run->tick.mode) {
     case RUN_GOING:
         step_going(run);
         break;
@@ -114,9 +114,9 @@ static void step(struct run *run)
         step_resting(run);
         break;
     case RUN_DRAINING:
-        if (!run_leased(run) && !settle_in_hand(run) &&
+        if (!run_leased(run) && !finalize_in_hand(run) &&
             !control_server_working(run->control.server))
-            loop_turn_end(run, false);
+            loop_tick_end(run, false);
         break;
     case RUN_ENDING:
         if (processes_all_off(&run->processes))
@@ -125,10 +125,10 @@ static void step(struct run *run)
     }
 }
 
-void loop_turn_steps(struct run *run)
+void loop_tick_steps(struct run *run)
 {
-    for (int i = 0; run->turn.dirty && i < STEPS_MAX; i++) {
-        run->turn.dirty = false;
-        step(run);
+    for (int i = 0; run->tick.dirty && i < STEPS_MAX; i++) {
+        run->tick.dirty = false;
+        advance_run_mode(run);
     }
 }

@@ -1,4 +1,4 @@
-#include "workers/process/settle_main.h"
+#include "workers/process/finalize_main.h"
 
 #include <fcntl.h>
 #include <malloc.h>
@@ -32,17 +32,17 @@
 #define SANITIZED 0
 #endif
 
-struct settler {
+struct finalizer {
     struct frame_reader in;
-    struct msg_settle work; /* model_dir NULL: none */
-    struct settling voices;
-    struct settling_model model; /* of the last work that was done */
-    struct err failed;           /* a message of this work that cannot be used: told at its end */
+    struct msg_finalize work; /* model_dir NULL: none */
+    struct finalizing voices;
+    struct finalizing_model model; /* of the last work that was done */
+    struct err failed;             /* a message of this work that cannot be used: told at its end */
 };
 
 /* ---- what is said */
 
-static int say(uint8_t type, struct buf *b, struct err *err)
+static int send_finalizer_message(uint8_t type, struct buf *b, struct err *err)
 {
     int rc = b->failed ? err_set(err, ERR_NOMEM, "no memory for a message")
                        : frame_write_fd(WORKER_SOCKET_FD, type, b->data, b->len, err);
@@ -56,12 +56,12 @@ static int say_hello(struct err *err)
     struct buf b = BUF_INIT;
     const struct msg_hello m = {
         .pid = (uint32_t)getpid(),
-        .device = (char *)"settle",
+        .device = (char *)"finalize",
         .program = (char *)NIGHTSHIFT_VERSION,
     };
 
     msg_hello_put(&b, &m);
-    return say(MSG_HELLO, &b, err);
+    return send_finalizer_message(MSG_HELLO, &b, err);
 }
 
 /* A line that cannot be sent is lost: so is who would have read it. */
@@ -74,7 +74,7 @@ static void log_to_scheduler(enum log_level level, const char *line, void *arg)
 
     (void)arg;
     msg_log_put(&b, &m);
-    say(MSG_LOG, &b, &ignored);
+    send_finalizer_message(MSG_LOG, &b, &ignored);
     free(valid);
 }
 
@@ -82,28 +82,28 @@ static int say_failed(int64_t task, const struct err *why, struct err *err)
 {
     struct buf b = BUF_INIT;
     char *valid = utf8_repair(why->msg, strlen(why->msg));
-    const struct msg_settle_failed m = {.task_id = task, .code = why->code, .message = valid};
+    const struct msg_finalize_failed m = {.task_id = task, .code = why->code, .message = valid};
 
-    msg_settle_failed_put(&b, &m);
+    msg_finalize_failed_put(&b, &m);
     free(valid);
-    return say(MSG_SETTLE_FAILED, &b, err);
+    return send_finalizer_message(MSG_FINALIZE_FAILED, &b, err);
 }
 
-/* The message must be one that the scheduler can read: else it would close a settler that did
+/* The message must be one that the scheduler can read: else it would close a finalizer that did
  * nothing wrong, again and again. */
-static int encode(const struct msg_settled *m, struct buf *b, struct err *err)
+static int encode_finalize_result(const struct msg_finalized *m, struct buf *b, struct err *err)
 {
-    struct msg_settled check;
+    struct msg_finalized check;
     int rc;
 
-    msg_settled_put(b, m);
+    msg_finalized_put(b, m);
     if (b->failed)
         return err_set(err, ERR_NOMEM, "no memory for a recording's speakers");
     if (b->len > FRAME_MAX)
         return err_set(err, ERR_LIMIT, "it has more turns than a message can hold");
-    rc = msg_settled_get(b->data, b->len, &check, err);
+    rc = msg_finalized_get(b->data, b->len, &check, err);
     if (rc == 0)
-        msg_settled_free(&check);
+        msg_finalized_free(&check);
     else if (rc != ERR_NOMEM)
         rc = err_set(err, ERR_INPUT, "its voices gave a result that cannot be stored");
     return rc;
@@ -111,21 +111,21 @@ static int encode(const struct msg_settled *m, struct buf *b, struct err *err)
 
 /* ---- what is heard */
 
-static void forget(struct settler *s)
+static void reset_finalizer(struct finalizer *s)
 {
-    msg_settle_free(&s->work);
-    settling_free(&s->voices);
+    msg_finalize_free(&s->work);
+    finalizing_free(&s->voices);
     s->failed = (struct err){0};
 }
 
-static int on_settle(struct settler *s, const struct frame *f, struct err *err)
+static int on_finalize(struct finalizer *s, const struct frame *f, struct err *err)
 {
     if (s->work.model_dir)
         return err_set(err, ERR_PROTOCOL, "SETTLE came before the last one's end");
-    return msg_settle_get(f->payload, f->len, &s->work, err);
+    return msg_finalize_get(f->payload, f->len, &s->work, err);
 }
 
-static int on_voices(struct settler *s, const struct frame *f, struct err *err)
+static int on_voices(struct finalizer *s, const struct frame *f, struct err *err)
 {
     struct result_voices m;
     int rc;
@@ -136,13 +136,13 @@ static int on_voices(struct settler *s, const struct frame *f, struct err *err)
     if (rc != 0)
         return rc;
     if (!s->failed.code)
-        settling_add(&s->voices, &m, &s->failed);
+        finalizing_add(&s->voices, &m, &s->failed);
     msg_voices_free(&m);
     return 0;
 }
 
 /* False: the scheduler has something to say, which is QUIT, or has gone. */
-static bool undisturbed(int ms)
+static bool wait_without_message(int ms)
 {
     struct pollfd p = {.fd = WORKER_SOCKET_FD, .events = POLLIN};
 
@@ -151,60 +151,60 @@ static bool undisturbed(int ms)
 
 /* The voices are all here: what a disk fails to give is the model. It is asked again, as a worker
  * is started again; what it still fails with is the stage's, for no recording is to blame. */
-static int finish(struct settler *s, struct msg_settled *ret)
+static int finish_with_retries(struct finalizer *s, struct msg_finalized *ret)
 {
-    int rc = settling_finish(&s->voices, &s->work, &s->model, ret, &s->failed);
+    int rc = finalizing_finish(&s->voices, &s->work, &s->model, ret, &s->failed);
 
     for (int ms = 1000; rc == ERR_IO && ms <= AGAIN_MOST_MS; ms *= 4) {
         log_warn("%s; it is read again in %d s", s->failed.msg, ms / 1000);
-        if (!undisturbed(ms))
+        if (!wait_without_message(ms))
             break;
         s->failed = (struct err){0};
-        rc = settling_finish(&s->voices, &s->work, &s->model, ret, &s->failed);
+        rc = finalizing_finish(&s->voices, &s->work, &s->model, ret, &s->failed);
     }
     return rc == ERR_IO ? s->failed.code = ERR_MODEL : rc;
 }
 
-static int on_go(struct settler *s, struct err *err)
+static int on_go(struct finalizer *s, struct err *err)
 {
-    struct msg_settled m = {0};
+    struct msg_finalized m = {0};
     struct buf b = BUF_INIT;
     int rc = s->failed.code;
 
     if (!s->work.model_dir)
         return err_set(err, ERR_PROTOCOL, "SETTLE_GO came without SETTLE");
     if (rc == 0)
-        rc = finish(s, &m);
+        rc = finish_with_retries(s, &m);
     if (rc == 0)
-        rc = encode(&m, &b, &s->failed);
-    msg_settled_free(&m);
+        rc = encode_finalize_result(&m, &b, &s->failed);
+    msg_finalized_free(&m);
     if (rc == 0) {
-        rc = say(MSG_SETTLED, &b, err);
+        rc = send_finalizer_message(MSG_FINALIZED, &b, err);
     } else {
         buf_free(&b);
         rc = say_failed(s->work.task_id, &s->failed, err);
     }
-    forget(s);
+    reset_finalizer(s);
     return rc;
 }
 
-static int handle(struct settler *s, const struct frame *f, struct err *err)
+static int handle_finalize_message(struct finalizer *s, const struct frame *f, struct err *err)
 {
     switch (f->type) {
-    case MSG_SETTLE:
-        return on_settle(s, f, err);
+    case MSG_FINALIZE:
+        return on_finalize(s, f, err);
     case MSG_VOICES:
         return on_voices(s, f, err);
-    case MSG_SETTLE_GO:
+    case MSG_FINALIZE_GO:
         return on_go(s, err);
     case MSG_QUIT:
-        return err_set(err, ERR_EMPTY, "the scheduler wants this settler to leave");
+        return err_set(err, ERR_EMPTY, "the scheduler wants this finalizer to leave");
     default:
         return err_set(err, ERR_PROTOCOL, "the scheduler sent a message of type %u", f->type);
     }
 }
 
-static int serve(struct settler *s, struct err *err)
+static int serve_scheduler(struct finalizer *s, struct err *err)
 {
     struct frame f;
     int rc = say_hello(err);
@@ -212,7 +212,7 @@ static int serve(struct settler *s, struct err *err)
     while (rc == 0) {
         rc = frame_read_fd(WORKER_SOCKET_FD, &s->in, -1, &f, err);
         if (rc == 0)
-            rc = handle(s, &f, err);
+            rc = handle_finalize_message(s, &f, err);
     }
     return rc;
 }
@@ -251,15 +251,15 @@ static bool has_socket(void)
            fcntl(WORKER_SOCKET_FD, F_SETFD, FD_CLOEXEC) == 0;
 }
 
-int settler_main(int argc, char **argv)
+int finalizer_main(int argc, char **argv)
 {
-    struct settler s = {0};
+    struct finalizer s = {0};
     struct err err = {0};
     int rc;
 
     (void)argv;
     if (argc != 1 || !has_socket()) {
-        fprintf(stderr, "nightshift settle: this command is started by 'nightshift run' only\n");
+        fprintf(stderr, "nightshift finalize: this command is started by 'nightshift run' only\n");
         return EX_USAGE;
     }
     if (!spawn_begun(WORKER_SOCKET_FD))
@@ -267,11 +267,11 @@ int settler_main(int argc, char **argv)
     ignore_signals();
     limit_memory();
     log_set_sink(log_to_scheduler, NULL);
-    rc = serve(&s, &err);
+    rc = serve_scheduler(&s, &err);
     if (rc != ERR_EMPTY && rc != ERR_IO)
         log_warn("%s", err.msg);
-    forget(&s);
-    settling_model_free(&s.model);
+    reset_finalizer(&s);
+    finalizing_model_free(&s.model);
     frame_reader_free(&s.in);
     log_set_sink(NULL, NULL);
     return rc == ERR_EMPTY || rc == ERR_IO ? EX_OK : err_exit_status(rc);

@@ -1,10 +1,10 @@
-/* Stages beside transcription: a recording is settled as a whole when all that was heard of it is
+/* Stages beside transcription: a recording is finalized as a whole when all that was heard of it is
  * there; what is cancelled, fails or comes too late. */
 #include <math.h>
 
 #include "tests/unit/store/stages.h"
 
-/* ---------------------------------------------------------------------------------- settling */
+/* ---------------------------------------------------------------------------------- finalizing */
 
 TEST(all_shards_are_not_the_end)
 {
@@ -12,16 +12,16 @@ TEST(all_shards_are_not_the_end)
     struct err e = {0};
     int64_t first;
 
-    assert_int_equal(unsettled(st, 2, NULL), 0);
+    assert_int_equal(unfinalized(st, 2, NULL), 0);
     voices_put(st, 3, 1);
     assert_ok(store_task_total(st, 3, 2, &e), e);
-    assert_int_equal(unsettled(st, 2, NULL), 0);
+    assert_int_equal(unfinalized(st, 2, NULL), 0);
     assert_int_equal(runnable_of(st, 2), 2);
-    settle(st, 3); /* of a decoding that found fewer shards */
+    finalize(st, 3); /* of a decoding that found fewer shards */
     assert_int_equal(count_of("SELECT count(*) FROM turn"), 0);
     assert_string_equal(text_of("SELECT state FROM tasks WHERE task_id = 3"), "started");
     voices_put(st, 3, 0);
-    assert_int_equal(unsettled(st, 2, &first), 1);
+    assert_int_equal(unfinalized(st, 2, &first), 1);
     assert_int_equal(first, 3);
     assert_int_equal(runnable_of(st, 2), 1);
     assert_string_equal(text_of("SELECT group_concat(state) FROM tasks WHERE stage = 'diarize'"),
@@ -34,29 +34,29 @@ TEST(all_shards_are_not_the_end)
     assert_string_equal(stages(st), "|2 ");
     apply_ok(st, &(struct request){.type = REQUEST_PAUSE});
     assert_string_equal(stages(st), "|");
-    assert_int_equal(unsettled(st, 2, NULL), 0);
+    assert_int_equal(unfinalized(st, 2, NULL), 0);
     apply_ok(st, &(struct request){.type = REQUEST_RESUME});
-    settle(st, 3);
+    finalize(st, 3);
     assert_string_equal(stages(st), "|");
-    assert_int_equal(unsettled(st, 2, NULL), 0);
+    assert_int_equal(unfinalized(st, 2, NULL), 0);
     assert_string_equal(text_of("SELECT state FROM tasks WHERE task_id = 3"), "done");
     assert_int_equal(count_of("SELECT count(*) FROM voice"), 0);
     assert_int_equal(count_of("SELECT count(*) FROM turn"), 4);
-    settle(st, 3); /* a settler that was given up for dead */
+    finalize(st, 3); /* a finalizer that was given up for dead */
     assert_int_equal(count_of("SELECT count(*) FROM turn"), 4);
     assert_int_equal(count_of("SELECT count(*) FROM speaker"), 3);
     catalog_close(st);
 }
 
-TEST(a_failed_settling_is_tried_again)
+TEST(a_failed_finalizing_is_tried_again)
 {
     struct store *st = filled();
     struct err e = {0};
     int64_t due = 0;
 
     diarize(st, 3);
-    assert_ok(store_task_failed(st, 3, ERR_CRASH, "the settler died", LATER + 5000, &e), e);
-    assert_int_equal(unsettled(st, 2, NULL), 0);
+    assert_ok(store_task_failed(st, 3, ERR_CRASH, "the finalizer died", LATER + 5000, &e), e);
+    assert_int_equal(unfinalized(st, 2, NULL), 0);
     assert_ok(store_next_retry(st, 1, &due, &e), e);
     assert_int_equal(due, LATER + 5000);
     assert_ok(store_task_failed(st, 3, ERR_CRASH, "and again", -1, &e), e);
@@ -65,16 +65,16 @@ TEST(a_failed_settling_is_tried_again)
     assert_string_equal(stages(st), "1 2 |");
     assert_int_equal(runnable_of(st, 2), 1);
     apply_ok(st, &(struct request){.type = REQUEST_RETRY});
-    assert_int_equal(unsettled(st, 2, NULL), 1);
+    assert_int_equal(unfinalized(st, 2, NULL), 1);
     /* The file may have gone meanwhile. */
     job_end(st, job_begin(st, &stage_nano), "/a");
     assert_int_equal(runnable_of(st, 2), 0);
-    assert_int_equal(unsettled(st, 2, NULL), 1);
+    assert_int_equal(unfinalized(st, 2, NULL), 1);
     assert_string_equal(stages(st), "|2 ");
-    assert_ok(store_task_failed(st, 3, ERR_CRASH, "the settler died", LATER + 5000, &e), e);
+    assert_ok(store_task_failed(st, 3, ERR_CRASH, "the finalizer died", LATER + 5000, &e), e);
     assert_ok(store_next_retry(st, 1, &due, &e), e);
     assert_int_equal(due, LATER + 5000);
-    settle(st, 3);
+    finalize(st, 3);
     catalog_close(st);
 }
 
@@ -84,12 +84,12 @@ TEST(what_comes_too_late_is_ignored)
 
     diarize(st, 3);
     apply_ok(st, &(struct request){.type = REQUEST_CANCEL, .select_path = "/a/1.wav"});
-    settle(st, 3);
+    finalize(st, 3);
     assert_string_equal(text_of("SELECT state FROM tasks WHERE task_id = 3"), "cancelled");
     assert_int_equal(count_of("SELECT count(*) FROM turn"), 0);
     assert_int_equal(count_of("SELECT count(*) FROM voice"), 2);
     apply_ok(st, &(struct request){.type = REQUEST_RETRY});
-    settle(st, 3);
+    finalize(st, 3);
     assert_string_equal(text_of("SELECT state FROM tasks WHERE task_id = 3"), "done");
     catalog_close(st);
 }
@@ -107,10 +107,10 @@ TEST(cancelled_ones_stay_so_and_failed_ones_go_on)
     state_is(3, "cancelled");
     assert_ok(store_task_total(st, 3, 2, &e), e);
     state_is(3, "cancelled");
-    assert_int_equal(unsettled(st, 2, NULL), 0);
+    assert_int_equal(unfinalized(st, 2, NULL), 0);
     apply_ok(st, &(struct request){.type = REQUEST_RETRY});
     state_is(3, "settling"); /* nothing is left to be heard */
-    settle(st, 3);
+    finalize(st, 3);
     state_is(3, "done");
     voices_put(st, 4, 0);
     assert_ok(store_task_total(st, 4, 2, &e), e);
@@ -144,10 +144,10 @@ TEST(what_was_heard_for_cancelled_ones_goes)
     assert_int_equal(count_of("SELECT count(*) FROM shard WHERE task_id > 2"), 0);
     assert_int_equal(count_of("SELECT count(*) FROM segment"), 4); /* of the transcriptions */
     apply_ok(st, &(struct request){.type = REQUEST_RETRY});
-    assert_int_equal(unsettled(st, 2, NULL), 0);
+    assert_int_equal(unfinalized(st, 2, NULL), 0);
     assert_int_equal(runnable_of(st, 2), 2); /* heard again from the beginning */
     diarize(st, 3);
-    settle(st, 3);
+    finalize(st, 3);
     state_is(3, "done");
     catalog_close(st);
 }
@@ -234,26 +234,26 @@ TEST(impossible_things_are_refused)
     assert_int_equal(store_shard_done(st, &r, &e), ERR_INPUT);
     assert_int_equal(count_of("SELECT count(*) FROM shard"), 0);
     diarize(st, 3);
-    assert_int_equal(store_settled(st, 3, PEOPLE(3, &t, 1), &e), ERR_INPUT);
+    assert_int_equal(store_finalized(st, 3, PEOPLE(3, &t, 1), &e), ERR_INPUT);
     t = (struct result_turn){5, 4, 0};
-    assert_int_equal(store_settled(st, 3, PEOPLE(3, &t, 1), &e), ERR_INPUT);
-    assert_int_equal(store_settled(st, 3, &alone, &e), ERR_INPUT);
+    assert_int_equal(store_finalized(st, 3, PEOPLE(3, &t, 1), &e), ERR_INPUT);
+    assert_int_equal(store_finalized(st, 3, &alone, &e), ERR_INPUT);
     s = (struct result_speaker){1, nan_};
-    assert_int_equal(store_settled(st, 3, &alone, &e), ERR_INPUT);
+    assert_int_equal(store_finalized(st, 3, &alone, &e), ERR_INPUT);
     s.values = voices.vectors;
     alone.size = 0;
-    assert_int_equal(store_settled(st, 3, &alone, &e), ERR_INPUT);
+    assert_int_equal(store_finalized(st, 3, &alone, &e), ERR_INPUT);
     /* Forgotten meanwhile. */
-    assert_ok(store_settled(st, 99, &(struct result_people){0}, &e), e);
-    settle(st, 1); /* nothing that settles */
+    assert_ok(store_finalized(st, 99, &(struct result_people){0}, &e), e);
+    finalize(st, 1); /* nothing that finalizes */
     assert_string_equal(text_of("SELECT state FROM tasks WHERE task_id = 1"), "pending");
     assert_int_equal(count_of("SELECT count(*) FROM speaker"), 0);
-    settle(st, 3);
+    finalize(st, 3);
     catalog_close(st);
 }
 
 /* It failed, and was asked for in another way since. */
-TEST(what_is_not_wanted_is_not_settled)
+TEST(what_is_not_wanted_is_not_finalized)
 {
     struct store *st = filled();
     struct err e = {0};
@@ -266,7 +266,7 @@ TEST(what_is_not_wanted_is_not_settled)
     voices_put(st, 3, 1);
     assert_ok(store_task_total(st, 3, 2, &e), e);
     state_is(3, "cancelled");
-    assert_int_equal(unsettled(st, 2, NULL), 0);
+    assert_int_equal(unfinalized(st, 2, NULL), 0);
     catalog_close(st);
 }
 

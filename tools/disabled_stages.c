@@ -1,29 +1,29 @@
-#include "tools/stages_aside.h"
+#include "tools/disabled_stages.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct stages_aside {
+struct disabled_stages {
     char **text; /* of the events of the last run */
     size_t n;
     bool no_memory;
 };
 
-static void forget(struct stages_aside *a)
+static void clear_disabled_stages(struct disabled_stages *a)
 {
     for (size_t i = 0; i < a->n; i++)
         free(a->text[i]);
     a->n = 0;
 }
 
-static int keep(void *arg, const struct read_event *e)
+static int store_disabled_event(void *arg, const struct read_event *e)
 {
-    struct stages_aside *a = arg;
+    struct disabled_stages *a = arg;
     char **grown;
 
     if (strcmp(e->kind, "run-start") == 0)
-        forget(a);
+        clear_disabled_stages(a);
     if (strcmp(e->kind, "stage-aside") != 0)
         return 0;
     grown = realloc(a->text, (a->n + 1) * sizeof(*grown));
@@ -37,34 +37,35 @@ static int keep(void *arg, const struct read_event *e)
     return 0;
 }
 
-int stages_aside_read(struct store *st, struct stages_aside **ret, struct err *err)
+int disabled_stages_read(struct store *st, struct disabled_stages **ret, struct err *err)
 {
-    struct stages_aside *a = calloc(1, sizeof(*a));
+    struct disabled_stages *a = calloc(1, sizeof(*a));
     int rc;
 
     if (!a)
         return err_set(err, ERR_NOMEM, "out of memory");
-    rc = read_events(st, 0, 0, keep, a, err);
+    rc = read_events(st, 0, 0, store_disabled_event, a, err);
     if (a->no_memory)
         rc = err_set(err, ERR_NOMEM, "out of memory");
     if (rc == 0)
         *ret = a;
     else
-        stages_aside_free(a);
+        disabled_stages_free(a);
     return rc;
 }
 
-void stages_aside_free(struct stages_aside *a)
+void disabled_stages_free(struct disabled_stages *a)
 {
     if (!a)
         return;
-    forget(a);
+    clear_disabled_stages(a);
     free(a->text);
     free(a);
 }
 
 /* The reason in an event about this stage, as scheduler/backlog.c writes it. */
-static const char *find(const struct stages_aside *a, const char *stage, const char *model)
+static const char *find_disabled_reason(const struct disabled_stages *a, const char *stage,
+                                        const char *model)
 {
     static const char *const words[] = {"disabled", "put aside"}; /* the latter in older catalogs */
     char begins[256];
@@ -81,13 +82,13 @@ static const char *find(const struct stages_aside *a, const char *stage, const c
     return NULL;
 }
 
-const char *stages_aside_why(const struct stages_aside *a, const struct read_progress *p)
+const char *disabled_stages_why(const struct disabled_stages *a, const struct read_progress *p)
 {
-    return p->pending + p->waiting > 0 ? find(a, p->stage, p->model) : NULL;
+    return p->pending + p->waiting > 0 ? find_disabled_reason(a, p->stage, p->model) : NULL;
 }
 
 struct writing {
-    const struct stages_aside *a;
+    const struct disabled_stages *a;
     struct buf *out;
 };
 
@@ -95,14 +96,14 @@ static int way_out(void *arg, const struct read_job *j)
 {
     struct writing *w = arg;
 
-    if (j->tasks_pending > 0 && find(w->a, j->stage, j->model))
+    if (j->tasks_pending > 0 && find_disabled_reason(w->a, j->stage, j->model))
         buf_printf(w->out, "%s`nightshift cancel --job %lld` leaves %s out",
                    w->out->len > 0 ? ", " : "", (long long)j->job_id, j->stage);
     return 0;
 }
 
-int stages_aside_ways_out(struct store *st, const struct stages_aside *a, struct buf *out,
-                          struct err *err)
+int disabled_stages_remedies(struct store *st, const struct disabled_stages *a, struct buf *out,
+                             struct err *err)
 {
     struct writing w = {a, out};
 

@@ -1,4 +1,4 @@
-#include "workers/stages/drill.h"
+#include "workers/stages/synthetic_load.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #define BATCHES 4   /* that the slots' windows are replaced in, at least: as a flight's are */
 
 /* A window; on a run's full course one is followed by the next. */
-struct drill_lane {
+struct synthetic_lane {
     stage_done done;
     void *done_arg;
     uint32_t pos;     /* the next, of the window in its slot */
@@ -25,7 +25,7 @@ struct drill_lane {
 };
 
 /* Rows that are computed together. */
-struct drill_step {
+struct synthetic_step {
     struct asr_row *row;
     struct choice_ask *asks;
     uint32_t *window; /* of its lane when it was begun */
@@ -35,24 +35,24 @@ struct drill_step {
 /* By slots, or by slots and rows. */
 struct room {
     struct asr_session *session;
-    struct drill_lane *lanes;
+    struct synthetic_lane *lanes;
     struct asr_window *windows;
     struct asr_move *moves;
     struct choice_ask *course; /* of each hypothesis */
-    struct drill_step step[ASR_AHEAD];
+    struct synthetic_step step[ASR_AHEAD];
     struct choice *choices; /* of a step: */
     struct candidate *top;  /* branches + 1 of each row; NULL: one branch */
     float *pcm;             /* a window's noise, for all */
 };
 
-struct drill {
+struct synthetic_load {
     struct asr_model *model;
     bool owned;                       /* the model is to be freed */
     struct asr_shape shape;           /* of the session */
     uint32_t rows;                    /* of a slot */
     struct room room;                 /* all NULL: there is none */
     uint32_t lanes;                   /* in slots 0 and on */
-    struct stage_drill work;          /* of each */
+    struct stage_synthetic work;      /* of each */
     uint32_t steps;                   /* taken with them */
     uint64_t steps_begun, steps_done; /* of the decoder */
     int32_t eot;
@@ -64,7 +64,7 @@ struct drill {
 
 /* ---- room */
 
-static void vacate(struct drill *d)
+static void free_synthetic_buffers(struct synthetic_load *d)
 {
     struct room *r = &d->room;
 
@@ -91,7 +91,7 @@ static bool make_steps(struct room *r, size_t rows)
     bool made = true;
 
     for (int i = 0; i < ASR_AHEAD; i++) {
-        struct drill_step *s = &r->step[i];
+        struct synthetic_step *s = &r->step[i];
 
         s->row = calloc(rows, sizeof(*s->row));
         s->asks = calloc(rows, sizeof(*s->asks));
@@ -101,7 +101,7 @@ static bool make_steps(struct room *r, size_t rows)
     return made;
 }
 
-static int make_arrays(struct drill *d, struct err *err)
+static int make_arrays(struct synthetic_load *d, struct err *err)
 {
     uint32_t slots = d->shape.slots, branches = d->shape.branches;
     size_t rows = (size_t)slots * d->rows, window = d->model->window_samples;
@@ -126,7 +126,7 @@ static int make_arrays(struct drill *d, struct err *err)
 
 /* Ids of this vocabulary in the order of a multilingual model's: text, the end, then a timestamp
  * for each 20 ms. A model with fewer tokens than that has fewer timestamps. */
-static int set_rules(struct drill *d, struct err *err)
+static int set_rules(struct synthetic_load *d, struct err *err)
 {
     int32_t vocab = (int32_t)d->model->vocab_size;
     int32_t times = vocab > 2 * TIMES ? TIMES : vocab / 2;
@@ -148,14 +148,15 @@ static int set_rules(struct drill *d, struct err *err)
     return d->model->ops->session_rules(d->room.session, &spec, err);
 }
 
-static struct drill *drill_of(const struct stage *s);
+static struct synthetic_load *synthetic_of(const struct stage *s);
 
-int drill_resize(struct stage *drill, uint32_t slots, uint32_t windows, struct err *err)
+int synthetic_resize(struct stage *synthetic_load, uint32_t slots, uint32_t windows,
+                     struct err *err)
 {
-    struct drill *d = drill_of(drill);
+    struct synthetic_load *d = synthetic_of(synthetic_load);
     int rc;
 
-    vacate(d);
+    free_synthetic_buffers(d);
     if (slots == 0)
         return 0;
     d->shape.slots = slots;
@@ -166,43 +167,46 @@ int drill_resize(struct stage *drill, uint32_t slots, uint32_t windows, struct e
     if (rc == 0)
         rc = make_arrays(d, err);
     if (rc != 0)
-        vacate(d);
+        free_synthetic_buffers(d);
     return rc;
 }
 
 /* ---- lanes, and windows for them */
 
-static int drill_add(void *self, const struct stage_work *work, stage_done done, void *done_arg,
-                     struct stage_lane **ret, struct err *err)
+static int synthetic_add(void *self, const struct stage_work *work, stage_done done, void *done_arg,
+                         struct stage_lane **ret, struct err *err)
 {
-    struct drill *d = self;
+    struct synthetic_load *d = self;
 
     if (d->lanes == d->shape.slots || d->steps > 0)
         return err_set(err, ERR_USAGE, "there is no room for another window");
-    d->work = work->drill;
-    d->room.lanes[d->lanes] = (struct drill_lane){.done = done, .done_arg = done_arg};
+    d->work = work->synthetic_load;
+    d->room.lanes[d->lanes] = (struct synthetic_lane){.done = done, .done_arg = done_arg};
     *ret = (struct stage_lane *)&d->room.lanes[d->lanes++];
     return 0;
 }
 
-static uint32_t positions(const struct drill *d) { return d->work.prompt + d->work.tokens; }
-
-static uint32_t drill_windows(const void *self)
+static uint32_t positions(const struct synthetic_load *d)
 {
-    return ((const struct drill *)self)->room.session->windows;
+    return d->work.prompt + d->work.tokens;
+}
+
+static uint32_t synthetic_windows(const void *self)
+{
+    return ((const struct synthetic_load *)self)->room.session->windows;
 }
 
 /* Lanes whose windows are encoded together. */
-static uint32_t batch_of(const struct drill *d)
+static uint32_t batch_of(const struct synthetic_load *d)
 {
-    uint32_t windows = drill_windows(d), share = d->lanes / BATCHES;
+    uint32_t windows = synthetic_windows(d), share = d->lanes / BATCHES;
 
     if (!d->work.beside)
         return d->lanes;
     return windows < share ? windows : share ? share : 1;
 }
 
-static void begin_window(struct drill *d, uint32_t i, uint32_t pos)
+static void begin_window(struct synthetic_load *d, uint32_t i, uint32_t pos)
 {
     d->room.lanes[i].pos = pos;
     d->room.lanes[i].windows++;
@@ -214,7 +218,7 @@ static void begin_window(struct drill *d, uint32_t i, uint32_t pos)
 
 /* The old window of a lane ends when its batch's turn comes, one after the other; without, as if it
  * had ended. */
-static int begin(struct drill *d, struct err *err)
+static int begin_synthetic_windows(struct synthetic_load *d, struct err *err)
 {
     uint32_t n = batch_of(d), all = positions(d);
 
@@ -232,7 +236,7 @@ static int begin(struct drill *d, struct err *err)
     return 0;
 }
 
-static int land(struct drill *d, bool wait, struct err *err)
+static int receive_encoded_windows(struct synthetic_load *d, bool wait, struct err *err)
 {
     uint32_t n = 0;
     int rc = d->waves ? d->model->ops->encoded(d->room.session, wait, &n, err) : 0;
@@ -247,7 +251,7 @@ static int land(struct drill *d, bool wait, struct err *err)
 }
 
 /* After an error: what is on its way is nobody's. */
-static void drop_waves(struct drill *d)
+static void drop_waves(struct synthetic_load *d)
 {
     struct err ignored;
     uint32_t n = 1;
@@ -257,11 +261,11 @@ static void drop_waves(struct drill *d)
 }
 
 /* The next batch sets off when all of its old windows have ended. */
-static int encode(struct drill *d, struct err *err)
+static int encode_next_batch(struct synthetic_load *d, struct err *err)
 {
     struct room *r = &d->room;
     uint32_t n = batch_of(d);
-    int rc = land(d, false, err);
+    int rc = receive_encoded_windows(d, false, err);
 
     n = n < d->lanes - d->begun ? n : d->lanes - d->begun;
     if (rc != 0 || d->waves == ASR_WAVES || n == 0)
@@ -277,24 +281,25 @@ static int encode(struct drill *d, struct err *err)
     d->begun += n;
     d->coming += n;
     d->waves++;
-    return land(d, !d->work.beside, err);
+    return receive_encoded_windows(d, !d->work.beside, err);
 }
 
 /* ---- steps of the decoder */
 
-static bool goes(const struct drill *d, uint32_t i)
+static bool is_lane_ready(const struct synthetic_load *d, uint32_t i)
 {
-    const struct drill_lane *l = &d->room.lanes[i];
+    const struct synthetic_lane *l = &d->room.lanes[i];
 
     return l->left > 0 && l->pos < positions(d) && (i >= d->begun || i < d->begun - d->coming);
 }
 
 /* The row of a hypothesis. What is fed is the token that was chosen, of those that can be fed; or,
  * while that is not known, whatever it will be. */
-static void put_row(const struct drill *d, struct drill_step *s, uint32_t lane, uint32_t b)
+static void put_row(const struct synthetic_load *d, struct synthetic_step *s, uint32_t lane,
+                    uint32_t b)
 {
     const struct choice_ask *course = &d->room.course[lane * d->rows + b];
-    const struct drill_lane *l = &d->room.lanes[lane];
+    const struct synthetic_lane *l = &d->room.lanes[lane];
     uint32_t k = s->n++;
 
     s->row[k] = (struct asr_row){lane, b, l->pos, course->last > 0 ? course->last : FED_FIRST};
@@ -305,13 +310,13 @@ static void put_row(const struct drill *d, struct drill_step *s, uint32_t lane, 
     s->window[k] = l->windows;
 }
 
-static void gather(struct drill *d, struct drill_step *s, uint32_t *moves)
+static void gather_step_rows(struct synthetic_load *d, struct synthetic_step *s, uint32_t *moves)
 {
     struct room *r = &d->room;
 
     s->n = 0;
     for (uint32_t i = 0; i < d->lanes; i++) {
-        if (!goes(d, i))
+        if (!is_lane_ready(d, i))
             continue;
         for (uint32_t b = 0; b < d->rows; b++)
             put_row(d, s, i, b);
@@ -321,10 +326,10 @@ static void gather(struct drill *d, struct drill_step *s, uint32_t *moves)
 }
 
 /* Positions go on as rows are begun; tokens when they are known. */
-static void go_on(struct drill *d, const struct drill_step *s)
+static void go_on(struct synthetic_load *d, const struct synthetic_step *s)
 {
     for (uint32_t k = 0; k < s->n; k++) {
-        struct drill_lane *l = &d->room.lanes[s->row[k].slot];
+        struct synthetic_lane *l = &d->room.lanes[s->row[k].slot];
 
         if (s->row[k].branch != 0)
             continue;
@@ -335,12 +340,12 @@ static void go_on(struct drill *d, const struct drill_step *s)
 }
 
 /* A window that would have ended goes on with another token, which the device has to be told. */
-static void take_choices(struct drill *d, const struct drill_step *s)
+static void take_choices(struct synthetic_load *d, const struct synthetic_step *s)
 {
     struct room *r = &d->room;
 
     for (uint32_t k = 0; k < s->n; k++) {
-        struct drill_lane *l = &r->lanes[s->row[k].slot];
+        struct synthetic_lane *l = &r->lanes[s->row[k].slot];
         struct choice_ask *course = &r->course[s->row[k].slot * d->rows + s->row[k].branch];
         int32_t token = r->choices[k].token;
 
@@ -353,15 +358,15 @@ static void take_choices(struct drill *d, const struct drill_step *s)
     }
 }
 
-static uint32_t under_way(const struct drill *d)
+static uint32_t under_way(const struct synthetic_load *d)
 {
     return (uint32_t)(d->steps_begun - d->steps_done);
 }
 
-static int take_step(struct drill *d, struct err *err)
+static int take_step(struct synthetic_load *d, struct err *err)
 {
     struct room *r = &d->room;
-    const struct drill_step *s = &r->step[d->steps_done % ASR_AHEAD];
+    const struct synthetic_step *s = &r->step[d->steps_done % ASR_AHEAD];
     int rc = d->model->ops->choose_end(r->session, r->choices, r->top, err);
 
     d->steps_done++;
@@ -372,16 +377,16 @@ static int take_step(struct drill *d, struct err *err)
 
 /* A step is begun before the one before has its answers, where the device goes ahead. Where nothing
  * can be stepped, windows are waited for. */
-static int decode(struct drill *d, struct err *err)
+static int begin_decode_step(struct synthetic_load *d, struct err *err)
 {
     struct room *r = &d->room;
-    struct drill_step *s = &r->step[d->steps_begun % ASR_AHEAD];
+    struct synthetic_step *s = &r->step[d->steps_begun % ASR_AHEAD];
     uint32_t most = r->session->ahead ? ASR_AHEAD : 1, moves = 0;
     int rc = 0;
 
-    gather(d, s, &moves);
+    gather_step_rows(d, s, &moves);
     if (s->n == 0)
-        return under_way(d) ? take_step(d, err) : land(d, true, err);
+        return under_way(d) ? take_step(d, err) : receive_encoded_windows(d, true, err);
     if (moves)
         rc = d->model->ops->branch(r->session, r->moves, moves, err);
     if (rc == 0)
@@ -393,7 +398,7 @@ static int decode(struct drill *d, struct err *err)
     return under_way(d) == most ? take_step(d, err) : 0;
 }
 
-static bool ended(const struct drill *d)
+static bool is_synthetic_done(const struct synthetic_load *d)
 {
     bool left = d->begun < d->lanes || d->coming;
 
@@ -402,7 +407,7 @@ static bool ended(const struct drill *d)
     return !left;
 }
 
-static void tell_all(struct drill *d)
+static void tell_all(struct synthetic_load *d)
 {
     const struct stage_result one = {
         .windows = 1, .end_sample = d->model->window_samples, .account.speech_ms = -1};
@@ -413,9 +418,9 @@ static void tell_all(struct drill *d)
     d->lanes = d->steps = 0;
 }
 
-static int drill_step(void *self, bool *progress, struct err *err)
+static int synthetic_step(void *self, bool *progress, struct err *err)
 {
-    struct drill *d = self;
+    struct synthetic_load *d = self;
     bool encodes = d->steps == 0 || d->work.beside;
     int rc = 0;
 
@@ -423,32 +428,32 @@ static int drill_step(void *self, bool *progress, struct err *err)
     if (d->lanes == 0)
         return 0;
     if (d->steps++ == 0)
-        rc = begin(d, err);
+        rc = begin_synthetic_windows(d, err);
     if (rc == 0 && encodes)
-        rc = encode(d, err);
+        rc = encode_next_batch(d, err);
     if (rc == 0 && (!encodes || d->work.beside))
-        rc = decode(d, err);
-    while (rc == 0 && ended(d) && under_way(d))
+        rc = begin_decode_step(d, err);
+    while (rc == 0 && is_synthetic_done(d) && under_way(d))
         rc = take_step(d, err);
     if (rc != 0) {
         drop_waves(d);
         d->lanes = d->steps = d->seen = 0;
         d->steps_done = d->steps_begun;
-    } else if (ended(d))
+    } else if (is_synthetic_done(d))
         tell_all(d);
     return rc;
 }
 
 /* ---- what it takes */
 
-void drill_meter(const struct stage *drill, struct drill_meter *ret)
+void synthetic_meter(const struct stage *synthetic_load, struct synthetic_meter *ret)
 {
-    const struct drill *d = drill_of(drill);
+    const struct synthetic_load *d = synthetic_of(synthetic_load);
     const struct asr_model *m = d->model;
     struct asr_meter of;
 
     m->ops->meter(m, d->shape, &of);
-    *ret = (struct drill_meter){
+    *ret = (struct synthetic_meter){
         .positions = m->positions,
         .default_slots = m->ops->default_slots(m, d->shape.branches),
         .weight_bytes = of.weight_bytes,
@@ -462,61 +467,67 @@ void drill_meter(const struct stage *drill, struct drill_meter *ret)
 
 /* ---- the stage */
 
-static void drill_close(void *self)
+static void synthetic_close(void *self)
 {
-    struct drill *d = self;
+    struct synthetic_load *d = self;
 
-    vacate(d);
+    free_synthetic_buffers(d);
     if (d->owned)
         d->model->ops->free(d->model);
     free(d);
 }
 
-static uint32_t drill_slots(const void *self) { return ((const struct drill *)self)->shape.slots; }
-
-static enum precision drill_precision(const void *self)
+static uint32_t synthetic_slots(const void *self)
 {
-    return ((const struct drill *)self)->model->precision;
+    return ((const struct synthetic_load *)self)->shape.slots;
 }
 
-static enum cache_precision drill_cache(const void *self)
+static enum precision synthetic_precision(const void *self)
 {
-    return ((const struct drill *)self)->model->cache;
+    return ((const struct synthetic_load *)self)->model->precision;
 }
 
-/* What drill.h says that it can. No row of STAGE_KINDS: nobody asks for it by name. */
-static const struct stage_kind drill_kind = {
+static enum cache_precision synthetic_cache(const void *self)
+{
+    return ((const struct synthetic_load *)self)->model->cache;
+}
+
+/* What synthetic load.h says that it can. No row of STAGE_KINDS: nobody asks for it by name. */
+static const struct stage_kind synthetic_kind = {
     .name = "drill",
-    .close = drill_close,
-    .slots = drill_slots,
-    .windows = drill_windows,
-    .precision = drill_precision,
-    .cache = drill_cache,
-    .add = drill_add,
-    .step = drill_step,
+    .close = synthetic_close,
+    .slots = synthetic_slots,
+    .windows = synthetic_windows,
+    .precision = synthetic_precision,
+    .cache = synthetic_cache,
+    .add = synthetic_add,
+    .step = synthetic_step,
 };
 
-static struct drill *drill_of(const struct stage *s) { return stage_self(s, &drill_kind); }
+static struct synthetic_load *synthetic_of(const struct stage *s)
+{
+    return stage_self(s, &synthetic_kind);
+}
 
 /* Owns the model where it is said so, also after an error. */
-static int wrap(struct asr_model *model, bool owned, const struct asr_shape *shape, uint32_t rows,
-                struct stage **ret, struct err *err)
+static int make_synthetic_stage(struct asr_model *model, bool owned, const struct asr_shape *shape,
+                                uint32_t rows, struct stage **ret, struct err *err)
 {
-    struct drill *d = calloc(1, sizeof(*d));
+    struct synthetic_load *d = calloc(1, sizeof(*d));
 
     if (!d) {
         if (owned)
             model->ops->free(model);
         return err_set(err, ERR_NOMEM, "no memory to measure with");
     }
-    *d = (struct drill){.model = model, .owned = owned, .shape = *shape, .rows = rows};
-    return stage_new(&drill_kind, d, ret, err);
+    *d = (struct synthetic_load){.model = model, .owned = owned, .shape = *shape, .rows = rows};
+    return stage_new(&synthetic_kind, d, ret, err);
 }
 
-int drill_new(struct asr_model *model, const struct asr_shape *shape, uint32_t rows,
-              struct stage **ret, struct err *err)
+int synthetic_new(struct asr_model *model, const struct asr_shape *shape, uint32_t rows,
+                  struct stage **ret, struct err *err)
 {
-    return wrap(model, false, shape, rows, ret, err);
+    return make_synthetic_stage(model, false, shape, rows, ret, err);
 }
 
 static int open_random(const struct whisper_config *config, const struct stage_setup *setup,
@@ -529,8 +540,8 @@ static int open_random(const struct whisper_config *config, const struct stage_s
     return rc;
 }
 
-int drill_open(const struct stage_setup *setup, struct backend *be, struct stage **ret,
-               struct err *err)
+int synthetic_open(const struct stage_setup *setup, struct backend *be, struct stage **ret,
+                   struct err *err)
 {
     /* Of openai/whisper-tiny there may be both. */
     const bool folder = strchr(setup->dir, '/') && access(setup->dir, F_OK) == 0;
@@ -547,5 +558,5 @@ int drill_open(const struct stage_setup *setup, struct backend *be, struct stage
                                             .precision = setup->precision,
                                             .cache = setup->cache},
                         be, &model, err);
-    return rc != 0 ? rc : wrap(model, true, &shape, 1, ret, err);
+    return rc != 0 ? rc : make_synthetic_stage(model, true, &shape, 1, ret, err);
 }

@@ -1,8 +1,8 @@
-/* tests/unit/scheduler/fake_settler.h - `nightshift settle` as the fake worker plays it. */
+/* tests/unit/scheduler/fake_finalizer.h - `nightshift finalize` as the fake worker plays it. */
 #ifndef NIGHTSHIFT_TESTS_UNIT_SCHEDULER_FAKE_SETTLER_H
 #define NIGHTSHIFT_TESTS_UNIT_SCHEDULER_FAKE_SETTLER_H
 
 /* Speaks on WORKER_SOCKET_FD until it is told to leave; the exit status. */
-int fake_settler(void);
+int fake_finalizer(void);
 
 #endif

@@ -1,5 +1,5 @@
-/* gpu/sight/sight.h - what NVIDIA's driver sees of GPUs while they work: values, and the lines in
- * which a process that may crash or hang over it tells them.
+/* gpu/monitor/gpu_sample.h - what NVIDIA's driver sees of GPUs while they work: values, and the
+ * lines in which a process that may crash or hang over it tells them.
  *
  * The child (`nightshift probe --watch MS UUID...`, hidden) opens NVML and
  * writes one JSON object a line:
@@ -9,8 +9,8 @@
  *             "processes":[{"pid":1, "computes":true, "percent":3}]}, ...]}
  *                           every MS, in the order of the UUIDs; what is not known is left out
  * The parent believes none of it. */
-#ifndef NIGHTSHIFT_GPU_SIGHT_SIGHT_H
-#define NIGHTSHIFT_GPU_SIGHT_SIGHT_H
+#ifndef NIGHTSHIFT_GPU_MONITOR_GPU_SAMPLE_H
+#define NIGHTSHIFT_GPU_MONITOR_GPU_SAMPLE_H
 
 #include <limits.h>
 #include <stdbool.h>
@@ -18,9 +18,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define GPU_SIGHT_PROCESSES 32u /* of one GPU; more are as good as so many */
-#define GPU_SIGHT_COLD INT_MIN  /* a temperature that is not known */
-#define GPU_SIGHT_LINE 262144u  /* bytes of a line, at most */
+#define GPU_SAMPLE_PROCESSES 32u /* of one GPU; more are as good as so many */
+#define GPU_SAMPLE_COLD INT_MIN  /* a temperature that is not known */
+#define GPU_SAMPLE_LINE 262144u  /* bytes of a line, at most */
 
 struct gpu_process {
     uint32_t pid;  /* as the driver counts them: outside of a container another than inside */
@@ -28,30 +28,30 @@ struct gpu_process {
     int percent;   /* of the GPU's time that it took in the last moments; -1: not known */
 };
 
-struct gpu_sight {                    /* of one GPU, everything that runs on it together */
+struct gpu_sample {                   /* of one GPU, everything that runs on it together */
     int percent;                      /* of the last moments in which it computed; -1: not known */
-    int celsius;                      /* GPU_SIGHT_COLD: not known */
+    int celsius;                      /* GPU_SAMPLE_COLD: not known */
     int64_t milliwatts;               /* -1: not known */
     uint64_t used_bytes, total_bytes; /* of its memory; total 0: not known */
     bool lists;                       /* its processes are known */
-    struct gpu_process process[GPU_SIGHT_PROCESSES];
+    struct gpu_process process[GPU_SAMPLE_PROCESSES];
     uint32_t process_count;
 };
 
-void gpu_sight_nothing(struct gpu_sight *ret); /* nothing is known */
+void gpu_sample_nothing(struct gpu_sample *ret); /* nothing is known */
 
 /* The child's part: every period_ms, until `out` cannot be written any more. Returns 0 when there
  * is no NVML, and -1 when nobody listens. */
-int gpu_sight_write(int64_t period_ms, const char *const uuids[], size_t n, FILE *out);
+int gpu_sample_write(int64_t period_ms, const char *const uuids[], size_t n, FILE *out);
 
-enum gpu_sight_line {
-    GPU_SIGHT_NONSENSE,
-    GPU_SIGHT_BEGUN,
-    GPU_SIGHT_ERROR, /* *words says why, printable */
-    GPU_SIGHT_SEEN,  /* ret[0 .. n) are filled; a value that cannot be is one that is not known */
+enum gpu_sample_line {
+    GPU_SAMPLE_NONSENSE,
+    GPU_SAMPLE_BEGUN,
+    GPU_SAMPLE_ERROR, /* *words says why, printable */
+    GPU_SAMPLE_SEEN,  /* ret[0 .. n) are filled; a value that cannot be is one that is not known */
 };
-/* Reads a line without its newline, of n GPUs. *ret is untouched but by GPU_SIGHT_SEEN. */
-enum gpu_sight_line gpu_sight_read(const char *line, size_t len, struct gpu_sight *ret, size_t n,
-                                   char *words, size_t cap);
+/* Reads a line without its newline, of n GPUs. *ret is untouched but by GPU_SAMPLE_SEEN. */
+enum gpu_sample_line gpu_sample_read(const char *line, size_t len, struct gpu_sample *ret, size_t n,
+                                     char *words, size_t capacity);
 
 #endif

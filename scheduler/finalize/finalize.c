@@ -1,8 +1,8 @@
-/* Recordings whose shards are all there, and that are settled as a whole: by settlers, processes of
- * their own without a device, one recording at a time. What was settled goes into the ledger like
- * every result. */
+/* Recordings whose shards are all there, and that are finalized as a whole: by finalizers,
+ * processes of their own without a device, one recording at a time. What was finalized goes into
+ * the ledger like every result. */
 
-#include "scheduler/settle/settle.h"
+#include "scheduler/finalize/finalize.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,22 +11,22 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "scheduler/backlog.h"
+#include "scheduler/disabled_stages.h"
 #include "scheduler/failure.h"
 #include "scheduler/run/process.h"
 #include "scheduler/run/run.h"
-#include "scheduler/stage_aside.h"
 
-/* ---- what is particular to settlers among the processes of a run. One that dies or hangs costs
+/* ---- what is particular to finalizers among the processes of a run. One that dies or hangs costs
  * its recording an attempt.
  *
- *   UP: idle --SETTLE, VOICES, GO--> busy --SETTLED, SETTLE_FAILED--> idle
+ *   UP: idle --SETTLE, VOICES, GO--> busy --SETTLED, FINALIZE_FAILED--> idle
  *
  * OFF they are started for work, ASIDE they stay until somebody may have mended them. */
 
-#define SETTLERS 2u /* a long recording does not hold up the short ones */
-#define SETTLE_PAGE 32u
+#define FINALIZERS 2u /* a long recording does not hold up the short ones */
+#define FINALIZE_PAGE 32u
 
-struct settler {
+struct finalizer {
     struct process process;
     struct store_task t;          /* that it is busy with, else zero; owned */
     struct store_stage_row stage; /* of t; owned */
@@ -37,31 +37,31 @@ struct settler {
 };
 
 /* A look into the catalog goes over the stages, and over each one's recordings in pages. */
-struct settle {
-    struct settler of[SETTLERS];
+struct finalize {
+    struct finalizer of[FINALIZERS];
     int64_t looked_ms;              /* when the last one began */
     struct store_stage_row *stages; /* of this look; NULL: none is on */
     size_t stage_count, stage_at;
     int64_t cursor;
-    struct store_task page[SETTLE_PAGE];
+    struct store_task page[FINALIZE_PAGE];
     size_t page_len, page_at;
 };
 
-#define VOICES_MAX (UINT64_C(2) << 30) /* bytes of one recording's: the settler has them all */
+#define VOICES_MAX (UINT64_C(2) << 30) /* bytes of one recording's: the finalizer has them all */
 #define ENOUGH 1                       /* for now: what is queued is to be taken first */
 
-static bool settler_is_idle(const struct settler *w)
+static bool finalizer_is_idle(const struct finalizer *w)
 {
     return w->process.state == PROCESS_UP && !w->process.condemned && !w->t.task_id;
 }
 
-static bool settler_is_busy(const struct settler *w)
+static bool finalizer_is_busy(const struct finalizer *w)
 {
     return w->process.state == PROCESS_UP && w->t.task_id;
 }
 
 /* it has no recording in hand any more */
-static void settler_put_down(struct settler *w)
+static void finalizer_put_down(struct finalizer *w)
 {
     store_task_free(&w->t);
     store_stage_row_free(&w->stage);
@@ -69,7 +69,7 @@ static void settler_put_down(struct settler *w)
     w->unwanted = w->sending = false;
 }
 
-static int say(struct settler *w, uint8_t type, struct buf *b)
+static int send_message(struct finalizer *w, uint8_t type, struct buf *b)
 {
     int rc = process_send(&w->process, type, b);
 
@@ -77,8 +77,8 @@ static int say(struct settler *w, uint8_t type, struct buf *b)
     return rc;
 }
 
-/* A recording that cannot be settled (now): charged, by the rule that holds for all. */
-static void charge(struct settler *w, int code, const char *message, bool died)
+/* A recording that cannot be finalized (now): charged, by the rule that holds for all. */
+static void charge_failure(struct finalizer *w, int code, const char *message, bool died)
 {
     struct run *run = w->process.run;
     struct retry_rule rule = {.limit = run->o->attempts, .base_ms = run->tune.retry_base_ms};
@@ -96,7 +96,7 @@ static void charge(struct settler *w, int code, const char *message, bool died)
     retry_decide(&rule, &f, clock_wall_ms(), (uint64_t)w->t.task_id, &d);
     if (d.verdict == RETRY_STOP) {
         err_set(&err, code, "%s", d.message);
-        stage_aside_put(run, &w->stage, &err);
+        disabled_stage_put(run, &w->stage, &err);
     } else if (d.verdict == RETRY_SUSPECT || d.verdict == RETRY_AGAIN || d.verdict == RETRY_FAIL) {
         failure_record(run, &failure, &d);
     }
@@ -105,17 +105,17 @@ static void charge(struct settler *w, int code, const char *message, bool died)
 
 static int send_voices(void *arg, int64_t seq, const struct result_voices *v, struct err *err)
 {
-    struct settler *w = arg;
+    struct finalizer *w = arg;
     struct buf b = BUF_INIT;
 
     msg_voices_put(&b, v);
     w->sent_bytes += b.len;
     if (b.len > FRAME_MAX || w->sent_bytes > VOICES_MAX) {
         buf_free(&b);
-        return err_set(err, ERR_LIMIT, "its voices are more than can be sent to a settler");
+        return err_set(err, ERR_LIMIT, "its voices are more than can be sent to a finalizer");
     }
     w->told = seq;
-    if (say(w, MSG_VOICES, &b)) {
+    if (send_message(w, MSG_VOICES, &b)) {
         w->sending = false; /* `gone` is on its way */
         return ENOUGH;
     }
@@ -124,7 +124,7 @@ static int send_voices(void *arg, int64_t seq, const struct result_voices *v, st
 
 /* Its voices are read from the catalog as it takes them: a long recording's are hundreds of
  * megabytes. */
-static void send_more(struct settler *w)
+static void send_more(struct finalizer *w)
 {
     struct run *run = w->process.run;
     struct err err = {0};
@@ -134,29 +134,29 @@ static void send_more(struct settler *w)
         return;
     if (rc == 0) {
         w->sending = false;
-        process_send(&w->process, MSG_SETTLE_GO, NULL);
+        process_send(&w->process, MSG_FINALIZE_GO, NULL);
         return;
     }
     if (retry_store(rc) == STORE_STOP)
         run_fail(run, &err);
     else
-        charge(w, rc, err.msg, false);
-    settler_put_down(w); /* and what it was told so far is forgotten with it */
+        charge_failure(w, rc, err.msg, false);
+    finalizer_put_down(w); /* and what it was told so far is forgotten with it */
     process_kill(&w->process);
 }
 
 static void on_written(void *owner)
 {
-    struct settler *w = owner;
+    struct finalizer *w = owner;
 
-    if (settler_is_busy(w) && w->sending && !w->process.condemned &&
+    if (finalizer_is_busy(w) && w->sending && !w->process.condemned &&
         process_queued(&w->process) < w->process.run->tune.queued_bytes)
         send_more(w);
 }
 
-static void send_work(struct settler *w)
+static void send_work(struct finalizer *w)
 {
-    const struct msg_settle m = {
+    const struct msg_finalize m = {
         .task_id = w->t.task_id,
         .model_dir = w->stage.model_dir,
         .model_hash = w->stage.model_hash,
@@ -167,9 +167,10 @@ static void send_work(struct settler *w)
     };
     struct buf b = BUF_INIT;
 
-    msg_settle_put(&b, &m);
-    if (say(w, MSG_SETTLE, &b)) { /* `gone` is on its way, and not the recording's doing */
-        settler_put_down(w);
+    msg_finalize_put(&b, &m);
+    if (send_message(w, MSG_FINALIZE,
+                     &b)) { /* `gone` is on its way, and not the recording's doing */
+        finalizer_put_down(w);
         process_condemn(&w->process, 0, NULL);
         return;
     }
@@ -192,14 +193,14 @@ static bool copy_stage(const struct store_stage_row *from, struct store_stage_ro
     return ret->name && ret->model && ret->model_dir && ret->model_hash && ret->params_json;
 }
 
-static int64_t patience_ms(const struct settler *w)
+static int64_t patience_ms(const struct finalizer *w)
 {
     return w->process.run->tune.still_ms + (w->t.duration_ms > 0 ? w->t.duration_ms / 20 : 0);
 }
 
-/* Takes over what *t owns. The settler is idle. */
-static void settler_give(struct settler *w, const struct store_stage_row *stage,
-                         struct store_task *t)
+/* Takes over what *t owns. The finalizer is idle. */
+static void finalizer_give(struct finalizer *w, const struct store_stage_row *stage,
+                           struct store_task *t)
 {
     struct run *run = w->process.run;
     struct err err = {0};
@@ -221,16 +222,16 @@ static void settler_give(struct settler *w, const struct store_stage_row *stage,
 
 /* --------------------------------------------------------------------------------- messages */
 
-static bool is_of(const struct settler *w, int64_t task, struct err *err)
+static bool is_of(const struct finalizer *w, int64_t task, struct err *err)
 {
-    if (settler_is_busy(w) && w->t.task_id == task)
+    if (finalizer_is_busy(w) && w->t.task_id == task)
         return true;
     err_set(err, ERR_PROTOCOL, "a result of task %lld, which it was not given", (long long)task);
     return false;
 }
 
 /* It was told how long the recording is, where that is known. */
-static bool is_within(const struct settler *w, const struct result_people *p, struct err *err)
+static bool is_within(const struct finalizer *w, const struct result_people *p, struct err *err)
 {
     int64_t most = w->t.duration_ms > 0 ? w->t.duration_ms : INT64_MAX;
     bool within = true;
@@ -244,64 +245,64 @@ static bool is_within(const struct settler *w, const struct result_people *p, st
     return within;
 }
 
-static bool take_settled(struct settler *w, const struct frame *f, struct err *err)
+static bool take_finalized(struct finalizer *w, const struct frame *f, struct err *err)
 {
     struct run *run = w->process.run;
-    struct msg_settled m;
+    struct msg_finalized m;
 
-    if (msg_settled_get(f->payload, f->len, &m, err))
+    if (msg_finalized_get(f->payload, f->len, &m, err))
         return false;
     if (!is_of(w, m.task_id, err) || !is_within(w, &m.people, err)) {
-        msg_settled_free(&m);
+        msg_finalized_free(&m);
         return false;
     }
     restart_result(&w->process.restart);
     if (w->unwanted) {
-        run_note_unsettled(run); /* it may be wanted again by now */
-        msg_settled_free(&m);
+        run_note_unfinalized(run); /* it may be wanted again by now */
+        msg_finalized_free(&m);
     } else {
-        run_check(run, ledger_settled(run->ledger, w->t.task_id, &m, err), err);
+        run_check(run, ledger_finalized(run->ledger, w->t.task_id, &m, err), err);
         failure_over(&run->failures, w->t.task_id);
         run_note_commit(run);
     }
-    settler_put_down(w);
+    finalizer_put_down(w);
     return true;
 }
 
-static bool take_failed(struct settler *w, const struct frame *f, struct err *err)
+static bool take_failed(struct finalizer *w, const struct frame *f, struct err *err)
 {
-    struct msg_settle_failed m;
+    struct msg_finalize_failed m;
     char *shown;
 
-    if (msg_settle_failed_get(f->payload, f->len, &m, err))
+    if (msg_finalize_failed_get(f->payload, f->len, &m, err))
         return false;
     if (!is_of(w, m.task_id, err)) {
-        msg_settle_failed_free(&m);
+        msg_finalize_failed_free(&m);
         return false;
     }
     restart_result(&w->process.restart);
     shown = utf8_display(m.message, strlen(m.message));
     if (w->unwanted)
-        run_note_unsettled(w->process.run);
+        run_note_unfinalized(w->process.run);
     else /* nobody asked it to stop, so that would be its own fault */
-        charge(w, m.code == ERR_CANCELLED || m.code == 0 ? ERR_PROTOCOL : m.code,
-               shown && shown[0] ? shown : err_name(m.code), false);
+        charge_failure(w, m.code == ERR_CANCELLED || m.code == 0 ? ERR_PROTOCOL : m.code,
+                       shown && shown[0] ? shown : err_name(m.code), false);
     free(shown);
-    settler_put_down(w);
-    msg_settle_failed_free(&m);
+    finalizer_put_down(w);
+    msg_finalize_failed_free(&m);
     return true;
 }
 
 static bool on_frame(void *owner, const struct frame *f, struct err *err)
 {
-    struct settler *w = owner;
+    struct finalizer *w = owner;
 
     if (w->process.condemned || w->process.state == PROCESS_LEAVING)
         return true;
     switch (f->type) {
-    case MSG_SETTLED:
-        return take_settled(w, f, err);
-    case MSG_SETTLE_FAILED:
+    case MSG_FINALIZED:
+        return take_finalized(w, f, err);
+    case MSG_FINALIZE_FAILED:
         return take_failed(w, f, err);
     default:
         err_set(err, ERR_PROTOCOL, "message %u", f->type);
@@ -311,28 +312,28 @@ static bool on_frame(void *owner, const struct frame *f, struct err *err)
 
 /* ----------------------------------------------------------------------------- its life */
 
-static bool settlers_all_aside(const struct settle *s)
+static bool finalizers_all_quarantined(const struct finalize *s)
 {
-    for (uint32_t i = 0; i < SETTLERS; i++)
-        if (s->of[i].process.state != PROCESS_ASIDE)
+    for (uint32_t i = 0; i < FINALIZERS; i++)
+        if (s->of[i].process.state != PROCESS_QUARANTINED)
             return false;
     return true;
 }
 
-static void on_aside(void *owner, const char *why, const char *sentence)
+static void on_quarantined(void *owner, const char *why, const char *sentence)
 {
-    struct settler *w = owner;
+    struct finalizer *w = owner;
     struct run *run = w->process.run;
     const struct err *last = &w->process.last;
     struct err err = {0};
 
     (void)why;
     (void)sentence;
-    if (!settlers_all_aside(run->settle))
+    if (!finalizers_all_quarantined(run->finalize))
         return;
     err_set(&err, last->code ? last->code : ERR_CRASH,
             "recordings cannot be finalized: %s; the next run tries it again", last->msg);
-    stage_aside_why(&run->aside, &err);
+    disabled_stage_why(&run->disabled, &err);
     run_check(run, ledger_event(run->ledger, "settler-aside", 0, "", err.msg, &err), &err);
     run_note_commit(run);
 }
@@ -340,7 +341,7 @@ static void on_aside(void *owner, const char *why, const char *sentence)
 /* It holds one recording, alone. */
 static void on_gone(void *owner, struct process_loss *loss)
 {
-    struct settler *w = owner;
+    struct finalizer *w = owner;
     struct run *run = w->process.run;
     struct retry_failure f = {0};
 
@@ -349,42 +350,42 @@ static void on_gone(void *owner, struct process_loss *loss)
         failure_history(run, loss->task, &f);
         loss->cause = f.attempts || f.deaths_alone ? RESTART_KNOWN : RESTART_ONE;
         if (!w->unwanted)
-            charge(w, w->process.last.code, w->process.last.msg, true);
+            charge_failure(w, w->process.last.code, w->process.last.msg, true);
     }
-    settler_put_down(w);
-    run_note_unsettled(run);
+    finalizer_put_down(w);
+    run_note_unfinalized(run);
 }
 
 static void on_tick(void *owner, int64_t now, int64_t lost)
 {
-    struct settler *w = owner;
+    struct finalizer *w = owner;
     char why[200];
 
     (void)lost;
-    if (!settler_is_busy(w) || now < w->process.due_ms)
+    if (!finalizer_is_busy(w) || now < w->process.due_ms)
         return;
     snprintf(why, sizeof(why), "it gave no answer for %lld s", (long long)(patience_ms(w) / 1000));
     process_condemn(&w->process, ERR_TIMEOUT, why);
 }
 
-static void settler_add(struct settler *w, struct run *run)
+static void finalizer_add(struct finalizer *w, struct run *run)
 {
-    static const struct process_kind settler = {
+    static const struct process_kind finalizer = {
         .died = "settler-died",
         .a = "a ",
         .frame = on_frame,
         .written = on_written,
         .gone = on_gone,
-        .aside = on_aside,
+        .quarantined = on_quarantined,
         .tick = on_tick,
     };
 
-    process_init(&w->process, run, &settler, "settler", "", w);
+    process_init(&w->process, run, &finalizer, "finalizer", "", w);
 }
 
-static void settler_start(struct settler *w)
+static void finalizer_start(struct finalizer *w)
 {
-    static const char *const argv[] = {"nightshift", "settle", NULL};
+    static const char *const argv[] = {"nightshift", "finalize", NULL};
 
     process_start(&w->process, argv);
 }
@@ -395,14 +396,14 @@ static void settler_start(struct settler *w)
 
 /* ------------------------------------------------------------------------------ the catalog */
 
-static void drop_page(struct settle *s)
+static void drop_page(struct finalize *s)
 {
     while (s->page_at < s->page_len)
         store_task_free(&s->page[s->page_at++]);
     s->page_len = s->page_at = 0;
 }
 
-static void end_look(struct settle *s)
+static void end_look(struct finalize *s)
 {
     drop_page(s);
     for (size_t i = 0; i < s->stage_count; i++)
@@ -421,19 +422,19 @@ static void cannot_read(struct run *run, struct err *err)
 
 static bool look_due(const struct run *run)
 {
-    const struct settle *s = run->settle;
+    const struct finalize *s = run->finalize;
 
-    return run->turn.unsettled && (!run_leased(run) || clock_mono_ms() - s->looked_ms >= LOOK_MS);
+    return run->tick.unfinalized && (!run_leased(run) || clock_mono_ms() - s->looked_ms >= LOOK_MS);
 }
 
 static bool begin_look(struct run *run)
 {
-    struct settle *s = run->settle;
+    struct finalize *s = run->finalize;
     struct err err = {0};
 
     s->looked_ms = clock_mono_ms();
-    run->turn.unsettled = false;
-    if (store_stages_unsettled(run->st, clock_wall_ms(), &s->stages, &s->stage_count, &err)) {
+    run->tick.unfinalized = false;
+    if (store_stages_unfinalized(run->st, clock_wall_ms(), &s->stages, &s->stage_count, &err)) {
         s->stages = NULL;
         s->stage_count = 0;
         cannot_read(run, &err);
@@ -444,16 +445,16 @@ static bool begin_look(struct run *run)
 
 static bool in_hand(const struct run *run, int64_t task)
 {
-    for (uint32_t i = 0; i < SETTLERS; i++)
-        if (settler_is_busy(&run->settle->of[i]) && run->settle->of[i].t.task_id == task)
+    for (uint32_t i = 0; i < FINALIZERS; i++)
+        if (finalizer_is_busy(&run->finalize->of[i]) && run->finalize->of[i].t.task_id == task)
             return true;
     return false;
 }
 
-/* The next page with anything in it. False: nothing (more) is to be settled now. */
+/* The next page with anything in it. False: nothing (more) is to be finalized now. */
 static bool read_page(struct run *run)
 {
-    struct settle *s = run->settle;
+    struct finalize *s = run->finalize;
     struct err err = {0};
 
     /* Before the flush: this is asked at every message, and results are to be written together. */
@@ -465,10 +466,10 @@ static bool read_page(struct run *run)
     for (; s->stage_at < s->stage_count; s->stage_at++, s->cursor = 0) {
         int64_t stage = s->stages[s->stage_at].stage_id;
 
-        if (run_is_aside(run, stage))
+        if (run_is_disabled(run, stage))
             continue;
-        if (store_unsettled(run->st, stage, s->cursor, clock_wall_ms(), s->page, SETTLE_PAGE,
-                            &s->page_len, &err)) {
+        if (store_unfinalized(run->st, stage, s->cursor, clock_wall_ms(), s->page, FINALIZE_PAGE,
+                              &s->page_len, &err)) {
             s->page_len = 0;
             cannot_read(run, &err);
             break;
@@ -484,12 +485,12 @@ static bool read_page(struct run *run)
 }
 
 /* The next recording; it stays in the page until page_at goes on. NULL: none now. */
-static struct store_task *peek(struct run *run)
+static struct store_task *peek_next_recording(struct run *run)
 {
-    struct settle *s = run->settle;
+    struct finalize *s = run->finalize;
 
     for (;;) {
-        if (s->page_at < s->page_len && run_is_aside(run, s->stages[s->stage_at].stage_id))
+        if (s->page_at < s->page_len && run_is_disabled(run, s->stages[s->stage_at].stage_id))
             drop_page(s);
         if (s->page_at == s->page_len && !read_page(run))
             return NULL;
@@ -499,15 +500,16 @@ static struct store_task *peek(struct run *run)
     }
 }
 
-/* Is it still to be settled? */
-static bool still_wanted(struct run *run, const struct settler *w)
+/* Is it still to be finalized? */
+static bool still_wanted(struct run *run, const struct finalizer *w)
 {
     struct store_task t;
     struct err err = {0};
     size_t n = 0;
     bool yes;
 
-    if (store_unsettled(run->st, w->stage.stage_id, w->t.task_id - 1, INT64_MAX, &t, 1, &n, &err)) {
+    if (store_unfinalized(run->st, w->stage.stage_id, w->t.task_id - 1, INT64_MAX, &t, 1, &n,
+                          &err)) {
         cannot_read(run, &err);
         return true;
     }
@@ -517,109 +519,109 @@ static bool still_wanted(struct run *run, const struct settler *w)
     return yes;
 }
 
-void settle_recheck(struct run *run)
+void finalize_recheck(struct run *run)
 {
     if (!run_flush(run))
         return;
-    for (uint32_t i = 0; i < SETTLERS; i++) {
-        struct settler *w = &run->settle->of[i];
+    for (uint32_t i = 0; i < FINALIZERS; i++) {
+        struct finalizer *w = &run->finalize->of[i];
 
-        if (settler_is_busy(w))
+        if (finalizer_is_busy(w))
             w->unwanted = !still_wanted(run, w); /* it may be wanted again */
     }
-    end_look(run->settle);
-    run_note_unsettled(run);
+    end_look(run->finalize);
+    run_note_unfinalized(run);
 }
 
 /* ---------------------------------------------------------------------------------- the run */
 
-int settle_open(struct run *run, struct err *err)
+int finalize_open(struct run *run, struct err *err)
 {
-    run->settle = calloc(1, sizeof(*run->settle));
-    if (!run->settle)
+    run->finalize = calloc(1, sizeof(*run->finalize));
+    if (!run->finalize)
         return err_set(err, ERR_NOMEM, "no memory for the run");
-    for (uint32_t i = 0; i < SETTLERS; i++)
-        settler_add(&run->settle->of[i], run);
-    run->turn.unsettled = true;
+    for (uint32_t i = 0; i < FINALIZERS; i++)
+        finalizer_add(&run->finalize->of[i], run);
+    run->tick.unfinalized = true;
     return 0;
 }
 
-static struct settler *idle_one(struct settle *s)
+static struct finalizer *idle_one(struct finalize *s)
 {
-    for (uint32_t i = 0; i < SETTLERS; i++)
-        if (settler_is_idle(&s->of[i]))
+    for (uint32_t i = 0; i < FINALIZERS; i++)
+        if (finalizer_is_idle(&s->of[i]))
             return &s->of[i];
     return NULL;
 }
 
-static struct settler *one_in(struct settle *s, enum process_state state)
+static struct finalizer *one_in(struct finalize *s, enum process_state state)
 {
-    for (uint32_t i = 0; i < SETTLERS; i++)
+    for (uint32_t i = 0; i < FINALIZERS; i++)
         if (s->of[i].process.state == state && !s->of[i].process.condemned)
             return &s->of[i];
     return NULL;
 }
 
-static void give_next(struct settler *w, struct store_task *t)
+static void give_next(struct finalizer *w, struct store_task *t)
 {
-    struct settle *s = w->process.run->settle;
+    struct finalize *s = w->process.run->finalize;
 
-    settler_give(w, &s->stages[s->stage_at], t);
+    finalizer_give(w, &s->stages[s->stage_at], t);
     s->page_at += t->task_id == 0; /* it was taken over */
 }
 
-bool settle_step(struct run *run)
+bool finalize_step(struct run *run)
 {
-    struct settle *s = run->settle;
-    struct settler *w = NULL;
+    struct finalize *s = run->finalize;
+    struct finalizer *w = NULL;
     struct store_task *t;
 
-    if (settlers_all_aside(s) || run->failure.code)
+    if (finalizers_all_quarantined(s) || run->failure.code)
         return false;
-    if (run->catalog.room.waiting) /* nothing new is begun */
-        return settle_in_hand(run) || peek(run) || run->turn.unsettled;
-    while (!run->failure.code && (w = idle_one(s)) && (t = peek(run)))
+    if (run->catalog.disk_space.waiting) /* nothing new is begun */
+        return finalize_in_hand(run) || peek_next_recording(run) || run->tick.unfinalized;
+    while (!run->failure.code && (w = idle_one(s)) && (t = peek_next_recording(run)))
         give_next(w, t);
     if (w) /* and nothing for it */
-        return settle_in_hand(run) || run->turn.unsettled;
+        return finalize_in_hand(run) || run->tick.unfinalized;
     /* One that is on its way takes the next one. */
     if (!one_in(s, PROCESS_STARTING) && !one_in(s, PROCESS_WAITING) &&
-        (w = one_in(s, PROCESS_OFF)) && peek(run))
-        settler_start(w);
-    return settle_in_hand(run) || run->turn.unsettled || s->page_at < s->page_len;
+        (w = one_in(s, PROCESS_OFF)) && peek_next_recording(run))
+        finalizer_start(w);
+    return finalize_in_hand(run) || run->tick.unfinalized || s->page_at < s->page_len;
 }
 
-void settle_take_back(struct run *run)
+void finalize_take_back(struct run *run)
 {
-    for (uint32_t i = 0; i < SETTLERS; i++)
-        if (run->settle->of[i].process.state == PROCESS_ASIDE) {
-            run->settle->of[i].process.state = PROCESS_OFF;
-            restart_result(&run->settle->of[i].process.restart);
+    for (uint32_t i = 0; i < FINALIZERS; i++)
+        if (run->finalize->of[i].process.state == PROCESS_QUARANTINED) {
+            run->finalize->of[i].process.state = PROCESS_OFF;
+            restart_result(&run->finalize->of[i].process.restart);
         }
-    run_note_unsettled(run);
+    run_note_unfinalized(run);
 }
 
-bool settle_in_hand(const struct run *run)
+bool finalize_in_hand(const struct run *run)
 {
-    for (uint32_t i = 0; i < SETTLERS; i++)
-        if (settler_is_busy(&run->settle->of[i]))
+    for (uint32_t i = 0; i < FINALIZERS; i++)
+        if (finalizer_is_busy(&run->finalize->of[i]))
             return true;
     return false;
 }
 
-void settle_leave(struct run *run)
+void finalize_leave(struct run *run)
 {
-    for (uint32_t i = 0; i < SETTLERS; i++)
-        process_leave(&run->settle->of[i].process);
+    for (uint32_t i = 0; i < FINALIZERS; i++)
+        process_leave(&run->finalize->of[i].process);
 }
 
-void settle_free(struct run *run)
+void finalize_free(struct run *run)
 {
-    if (!run->settle)
+    if (!run->finalize)
         return;
-    end_look(run->settle);
-    for (uint32_t i = 0; i < SETTLERS; i++)
-        settler_put_down(&run->settle->of[i]);
-    free(run->settle);
-    run->settle = NULL;
+    end_look(run->finalize);
+    for (uint32_t i = 0; i < FINALIZERS; i++)
+        finalizer_put_down(&run->finalize->of[i]);
+    free(run->finalize);
+    run->finalize = NULL;
 }

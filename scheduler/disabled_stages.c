@@ -1,4 +1,4 @@
-#include "scheduler/stage_aside.h"
+#include "scheduler/disabled_stages.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,28 +22,28 @@ static void stop_stage(struct run *run)
     worker_pool_leave(run);
 }
 
-void stage_aside_why(struct stages_aside *a, const struct err *why)
+void disabled_stage_why(struct disabled_stages *a, const struct err *why)
 {
     if (!a->why.code)
         a->why = *why;
 }
 
-void stage_aside_put(struct run *run, const struct store_stage_row *row, const struct err *why)
+void disabled_stage_put(struct run *run, const struct store_stage_row *row, const struct err *why)
 {
     int64_t *grown, stage = row->stage_id;
     struct err err = {0};
     char text[700];
 
-    if (run_is_aside(run, stage))
+    if (run_is_disabled(run, stage))
         return;
-    grown = realloc(run->aside.stages, (run->aside.count + 1) * sizeof(*grown));
+    grown = realloc(run->disabled.stages, (run->disabled.count + 1) * sizeof(*grown));
     if (!grown) {
         run_fail(run, why);
         return;
     }
-    run->aside.stages = grown;
-    run->aside.stages[run->aside.count++] = stage;
-    stage_aside_why(&run->aside, why);
+    run->disabled.stages = grown;
+    run->disabled.stages[run->disabled.count++] = stage;
+    disabled_stage_why(&run->disabled, why);
     snprintf(text, sizeof(text), "stage %.40s with model %.120s is disabled in this run: %s",
              row->name, row->model, why->msg);
     report_event(run, LOG_ERROR, "%s", text);
@@ -55,10 +55,10 @@ void stage_aside_put(struct run *run, const struct store_stage_row *row, const s
     run_touch(run);
 }
 
-void stage_aside_take_back(struct stages_aside *a)
+void disabled_stage_take_back(struct disabled_stages *a)
 {
     a->count = 0;
     a->why = (struct err){0};
 }
 
-void stage_aside_free(struct stages_aside *a) { free(a->stages); }
+void disabled_stage_free(struct disabled_stages *a) { free(a->stages); }

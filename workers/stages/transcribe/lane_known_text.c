@@ -17,37 +17,38 @@
 #define MOST_BYTES 16384 /* of a text that a window's tokens may hold */
 #define SKIP 4096        /* samples that are passed over at once */
 
-struct told_text {
+struct known_text_text {
     int32_t *tokens; /* owned; NULL: it gets no words */
     uint32_t count;
 };
 
-struct told {
-    const struct result_told *of; /* borrowed */
-    bool counts;                  /* the shard's account is this lane's */
-    struct told_text *texts;      /* owned: of the lane's yield, which has all segments */
-    uint32_t encoded;             /* texts before it are looked at */
-    uint32_t next;                /* the first one that had no window */
-    int64_t at;                   /* audio before it is not wanted any more */
-    bool ended;                   /* the lane's audio was seen to its end */
-    int32_t *tokens;              /* owned: of a window, [positions] */
+struct known_text {
+    const struct result_known_text *of; /* borrowed */
+    bool counts;                        /* the shard's account is this lane's */
+    struct known_text_text *texts;      /* owned: of the lane's yield, which has all segments */
+    uint32_t encoded;                   /* texts before it are looked at */
+    uint32_t next;                      /* the first one that had no window */
+    int64_t at;                         /* audio before it is not wanted any more */
+    bool ended;                         /* the lane's audio was seen to its end */
+    int32_t *tokens;                    /* owned: of a window, [positions] */
     uint32_t token_max;
 };
 
-int told_begin(struct lane *l, const struct result_told *told, uint32_t source, struct err *err)
+int known_text_begin(struct lane *l, const struct result_known_text *known_text, uint32_t source,
+                     struct err *err)
 {
-    struct told *t = l->told = calloc(1, sizeof(*t));
+    struct known_text *t = l->known_text = calloc(1, sizeof(*t));
     int rc = 0;
 
     if (!t)
         return err_set(err, ERR_NOMEM, "no memory for a lane");
-    t->of = told;
+    t->of = known_text;
     t->counts = source <= 1;
     t->at = l->begin;
     /* Of an aligned window's tokens those before its text and the one behind it are none of its. */
     t->token_max = 2 * l->policy->previous_max - l->policy->model->prompt_max - 1;
-    for (uint32_t i = 0; rc == 0 && i < told->segment_count; i++) {
-        struct result_segment s = told->segments[i];
+    for (uint32_t i = 0; rc == 0 && i < known_text->segment_count; i++) {
+        struct result_segment s = known_text->segments[i];
 
         s.words = NULL;
         s.word_count = 0;
@@ -61,21 +62,21 @@ int told_begin(struct lane *l, const struct result_told *told, uint32_t source, 
     return rc;
 }
 
-static void drop_text(struct told_text *text)
+static void drop_text(struct known_text_text *text)
 {
     free(text->tokens);
-    *text = (struct told_text){0};
+    *text = (struct known_text_text){0};
 }
 
-void told_free(struct lane *l)
+void known_text_free(struct lane *l)
 {
-    for (uint32_t i = 0; l->told && l->told->texts && i < l->yield.count; i++)
-        drop_text(&l->told->texts[i]);
-    if (l->told) {
-        free(l->told->texts);
-        free(l->told->tokens);
+    for (uint32_t i = 0; l->known_text && l->known_text->texts && i < l->yield.count; i++)
+        drop_text(&l->known_text->texts[i]);
+    if (l->known_text) {
+        free(l->known_text->texts);
+        free(l->known_text->tokens);
     }
-    free(l->told);
+    free(l->known_text);
 }
 
 /* ---- texts */
@@ -86,16 +87,17 @@ static const char *language_of(const struct lane *l, uint32_t i)
 {
     const char *own = l->yield.segments[i].language;
 
-    return own && own[0] ? own : l->told->of->language;
+    return own && own[0] ? own : l->known_text->of->language;
 }
 
-static bool speaks(const struct vocabulary *v, const char *language)
+static bool supports_language(const struct vocabulary *v, const char *language)
 {
     return !vocabulary_multilingual(v) || vocabulary_language_id(v, language) >= 0;
 }
 
 /* As the model writes it: behind a blank, where its language has them. */
-static int encode(const struct lane *l, uint32_t i, struct told_text *ret, struct err *err)
+static int encode_segment_text(const struct lane *l, uint32_t i, struct known_text_text *ret,
+                               struct err *err)
 {
     const char *text = l->yield.segments[i].text;
     size_t len = strlen(text), n = 0;
@@ -111,7 +113,7 @@ static int encode(const struct lane *l, uint32_t i, struct told_text *ret, struc
                           said + language_without_blanks(language_of(l, i)), &ret->tokens, &n, err);
     free(said);
     ret->count = (uint32_t)n;
-    if (rc == 0 && (n == 0 || n > l->told->token_max))
+    if (rc == 0 && (n == 0 || n > l->known_text->token_max))
         drop_text(ret);
     return rc;
 }
@@ -123,36 +125,36 @@ static int look_at(struct lane *l, uint32_t i, struct err *err)
 
     if (s->dropped || !s->text[0] || strlen(s->text) > MOST_BYTES ||
         (s->end_ms - s->start_ms) * SAMPLES_PER_MS > window_of(l) ||
-        !speaks(l->policy->model->vocab, language_of(l, i)))
+        !supports_language(l->policy->model->vocab, language_of(l, i)))
         return 0;
-    return encode(l, i, &l->told->texts[i], err);
+    return encode_segment_text(l, i, &l->known_text->texts[i], err);
 }
 
 /* ---- windows */
 
 /* Segments [first, end) and the audio that they are heard in. */
-struct told_plan {
+struct known_text_plan {
     uint32_t first, end, tokens;
     int64_t at, to;
 };
 
 static int64_t later(int64_t a, int64_t b) { return a > b ? a : b; }
 
-static bool joins(const struct lane *l, const struct told_plan *p, uint32_t i)
+static bool fits_same_window(const struct lane *l, const struct known_text_plan *p, uint32_t i)
 {
     const uint32_t usual = l->policy->previous_max;
 
     return l->yield.segments[i].end_ms * SAMPLES_PER_MS - p->at <= window_of(l) &&
-           p->tokens + l->told->texts[i].count <= usual &&
+           p->tokens + l->known_text->texts[i].count <= usual &&
            strcmp(language_of(l, i), language_of(l, p->first)) == 0;
 }
 
 /* From the first segment that may have words on; without one, all are passed over. */
-static int plan_window(struct lane *l, struct told_plan *p, struct err *err)
+static int plan_window(struct lane *l, struct known_text_plan *p, struct err *err)
 {
-    struct told *t = l->told;
+    struct known_text *t = l->known_text;
 
-    *p = (struct told_plan){.first = t->next, .end = t->next};
+    *p = (struct known_text_plan){.first = t->next, .end = t->next};
     for (; p->end < l->yield.count; p->end++) {
         const struct result_segment *s = &l->yield.segments[p->end];
         const int64_t from = s->start_ms * SAMPLES_PER_MS, to = s->end_ms * SAMPLES_PER_MS;
@@ -164,7 +166,7 @@ static int plan_window(struct lane *l, struct told_plan *p, struct err *err)
             drop_text(&t->texts[p->end]);
         if (!t->texts[p->end].count)
             continue;
-        if (p->tokens && !joins(l, p, p->end))
+        if (p->tokens && !fits_same_window(l, p, p->end))
             break;
         if (!p->tokens) {
             p->first = p->end;
@@ -178,16 +180,16 @@ static int plan_window(struct lane *l, struct told_plan *p, struct err *err)
 }
 
 /* n samples of its audio are there; what begins behind them is not heard. */
-static void queue_window(struct lane *l, struct lane_window *w, const struct told_plan *p,
+static void queue_window(struct lane *l, struct lane_window *w, const struct known_text_plan *p,
                          int64_t n)
 {
     struct lane_window **end = &l->first_window;
 
     for (uint32_t i = p->first; i < p->end; i++)
         if (l->yield.segments[i].start_ms * SAMPLES_PER_MS - p->at >= n)
-            drop_text(&l->told->texts[i]);
+            drop_text(&l->known_text->texts[i]);
         else
-            w->texts += l->told->texts[i].count != 0;
+            w->texts += l->known_text->texts[i].count != 0;
     if (!w->texts) {
         lane_window_free(w);
         return;
@@ -209,7 +211,7 @@ static void fail_source(struct lane *l, int64_t n)
 }
 
 /* *done: its audio was there. */
-static int open_window(struct lane *l, const struct told_plan *p, bool *done, struct err *err)
+static int open_window(struct lane *l, const struct known_text_plan *p, bool *done, struct err *err)
 {
     struct lane_window *w = NULL;
     int64_t want = p->to - p->at, n;
@@ -224,7 +226,7 @@ static int open_window(struct lane *l, const struct told_plan *p, bool *done, st
     n = l->source.read(l->source.arg, p->at, (size_t)want, w->pcm);
     *done = n >= 0 && n <= want;
     if (*done) {
-        l->told->next = p->end;
+        l->known_text->next = p->end;
         queue_window(l, w, p, n);
         return 0;
     }
@@ -238,7 +240,7 @@ static int open_window(struct lane *l, const struct told_plan *p, bool *done, st
  * shard's end. */
 static void pass_over(struct lane *l, int64_t to, bool *done)
 {
-    struct told *t = l->told;
+    struct known_text *t = l->known_text;
     float room[SKIP];
     int64_t want = to - t->at < SKIP ? to - t->at : SKIP;
     int64_t n = l->source.read(l->source.arg, t->at, (size_t)want, room);
@@ -253,29 +255,29 @@ static void pass_over(struct lane *l, int64_t to, bool *done)
     }
 }
 
-static void settle(struct lane *l)
+static void free_finished_windows(struct lane *l)
 {
     struct lane_window *w;
 
-    while ((w = l->first_window) && w->place == WINDOW_SETTLED) {
+    while ((w = l->first_window) && w->place == WINDOW_FINISHED) {
         l->windows++;
         l->first_window = w->next;
         lane_window_free(w);
     }
-    l->end = w ? later(l->end, w->at) : l->told->at;
-    if (!w && l->told->ended)
+    l->end = w ? later(l->end, w->at) : l->known_text->at;
+    if (!w && l->known_text->ended)
         l->state = LANE_ENDED;
 }
 
-int told_prepare(struct lane *l, bool *progress, struct err *err)
+int known_text_prepare(struct lane *l, bool *progress, struct err *err)
 {
-    struct told *t = l->told;
+    struct known_text *t = l->known_text;
     bool done = true;
     int rc = 0;
 
     while (rc == 0 && done && !t->ended && l->state == LANE_OPEN &&
-           told_queued(l) < l->policy->queue) {
-        struct told_plan p;
+           known_text_queued(l) < l->policy->queue) {
+        struct known_text_plan p;
 
         rc = plan_window(l, &p, err);
         if (rc == 0 && p.tokens && p.at == t->at)
@@ -285,11 +287,11 @@ int told_prepare(struct lane *l, bool *progress, struct err *err)
         *progress = *progress || done;
     }
     if (rc == 0 && l->state == LANE_OPEN)
-        settle(l);
+        free_finished_windows(l);
     return rc;
 }
 
-struct lane_window *told_next(const struct lane *l)
+struct lane_window *known_text_next(const struct lane *l)
 {
     struct lane_window *w = l->first_window;
 
@@ -298,7 +300,7 @@ struct lane_window *told_next(const struct lane *l)
     return w;
 }
 
-uint32_t told_queued(const struct lane *l)
+uint32_t known_text_queued(const struct lane *l)
 {
     uint32_t n = 0;
 
@@ -307,17 +309,17 @@ uint32_t told_queued(const struct lane *l)
     return n;
 }
 
-uint32_t told_coming(const struct lane *l)
+uint32_t known_text_coming(const struct lane *l)
 {
-    uint32_t queued = told_queued(l);
+    uint32_t queued = known_text_queued(l);
 
-    return l->told->ended || queued > l->policy->queue ? queued : l->policy->queue;
+    return l->known_text->ended || queued > l->policy->queue ? queued : l->policy->queue;
 }
 
 /* ---- words */
 
-int told_drafts(const struct lane_window *w, struct decoding_result *r, struct outcome *o,
-                struct err *err)
+int known_text_drafts(const struct lane_window *w, struct decoding_result *r, struct outcome *o,
+                      struct err *err)
 {
     const struct lane *l = w->lane;
     const struct vocabulary *v = l->policy->model->vocab;
@@ -327,7 +329,7 @@ int told_drafts(const struct lane_window *w, struct decoding_result *r, struct o
     if (!o->drafts)
         return err_set(err, ERR_NOMEM, "no memory for a window's segments");
     for (uint32_t i = w->first_text; i < w->end_text; i++) {
-        const struct told_text *text = &l->told->texts[i];
+        const struct known_text_text *text = &l->known_text->texts[i];
         const struct result_segment *s = &l->yield.segments[i];
         struct draft *d;
 
@@ -342,18 +344,18 @@ int told_drafts(const struct lane_window *w, struct decoding_result *r, struct o
         d = &o->drafts[o->count - 1];
         d->start = (float)d->span.start / ASR_RATE_HZ;
         d->end = (float)d->span.end / ASR_RATE_HZ;
-        memcpy(l->told->tokens + n, text->tokens, text->count * sizeof(*text->tokens));
+        memcpy(l->known_text->tokens + n, text->tokens, text->count * sizeof(*text->tokens));
         n += text->count;
     }
     *r = (struct decoding_result){
         .language = vocabulary_language_id(v, language_of(l, w->first_text)),
-        .tokens = l->told->tokens,
+        .tokens = l->known_text->tokens,
         .count = n,
     };
     return 0;
 }
 
-int told_take(struct lane_window *w, const struct outcome *o, struct err *err)
+int known_text_take(struct lane_window *w, const struct outcome *o, struct err *err)
 {
     struct lane *l = w->lane;
     struct result_word *words = calloc(o->words.count + 1, sizeof(*words));
@@ -364,31 +366,31 @@ int told_take(struct lane_window *w, const struct outcome *o, struct err *err)
     for (uint32_t i = w->first_text; rc == 0 && i < w->end_text; i++) {
         struct result_segment *s = &l->yield.segments[i];
 
-        if (!l->told->texts[i].count)
+        if (!l->known_text->texts[i].count)
             continue;
         outcome_place(o, draft++, w, after_ms, words, s);
         after_ms = later(s->start_ms, s->word_count ? words[s->word_count - 1].start_ms : 0);
         rc = yield_own_words(s, err);
-        drop_text(&l->told->texts[i]);
+        drop_text(&l->known_text->texts[i]);
     }
     free(words);
     if (rc)
         return rc;
-    w->place = WINDOW_SETTLED;
+    w->place = WINDOW_FINISHED;
     free(w->pcm);
     w->pcm = NULL;
-    settle(l);
+    free_finished_windows(l);
     return 0;
 }
 
-void told_result(const struct lane *l, struct lane_result *ret)
+void known_text_result(const struct lane *l, struct lane_result *ret)
 {
-    const struct result_told *of = l->told->of;
+    const struct result_known_text *of = l->known_text->of;
     const bool heard = of->account.speech_ms >= 0;
 
     ret->language = of->language;
     ret->language_prob = of->language_prob;
     ret->account = of->account;
-    if (heard && !l->told->counts)
+    if (heard && !l->known_text->counts)
         ret->account = (struct result_account){0};
 }

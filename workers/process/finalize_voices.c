@@ -9,7 +9,7 @@
 #include "workers/models/files/model_dir.h"
 #include "workers/models/pyannote/plda_file.h"
 #include "workers/models/pyannote/pyannet.h"
-#include "workers/process/settle_main.h"
+#include "workers/process/finalize_main.h"
 #include "workers/speakers/diarize.h"
 #include "workers/speakers/cluster/plda.h"
 #include "workers/stages/stage.h"
@@ -18,7 +18,7 @@
 
 #define FRAME_LENGTH_S 0.0619375 /* that a frame hears: 991 samples */
 
-void settling_free(struct settling *s)
+void finalizing_free(struct finalizing *s)
 {
     free(s->active);
     free(s->vectors);
@@ -27,7 +27,7 @@ void settling_free(struct settling *s)
 
 /* ---- gathering */
 
-static int make_room(struct settling *s, uint32_t windows, struct err *err)
+static int make_room(struct finalizing *s, uint32_t windows, struct err *err)
 {
     size_t voices = (size_t)s->speakers * s->size;
     uint32_t room = windows < UINT32_MAX / 2 ? 2 * windows : windows;
@@ -48,7 +48,7 @@ static int make_room(struct settling *s, uint32_t windows, struct err *err)
     return 0;
 }
 
-static int check_next(const struct settling *s, const struct result_voices *v, struct err *err)
+static int check_next(const struct finalizing *s, const struct result_voices *v, struct err *err)
 {
     if (v->frames != PYANNET_FRAMES)
         return err_set(err, ERR_INPUT, "its windows have %u frames, and not %d", v->frames,
@@ -63,7 +63,7 @@ static int check_next(const struct settling *s, const struct result_voices *v, s
     return 0;
 }
 
-int settling_add(struct settling *s, const struct result_voices *v, struct err *err)
+int finalizing_add(struct finalizing *s, const struct result_voices *v, struct err *err)
 {
     size_t voices;
     float *to;
@@ -124,7 +124,7 @@ static void choose_params(const struct diarize_stage_params *said,
     ret->max_speakers = said->p.max_speakers;
 }
 
-static int check_model(const struct msg_settle *m, const char *dir, struct err *err)
+static int check_model(const struct msg_finalize *m, const char *dir, struct err *err)
 {
     char hash[MODEL_HASH_LEN];
     int rc = stage_model_hash(stage_diarize.name, dir, hash, err);
@@ -137,7 +137,7 @@ static int check_model(const struct msg_settle *m, const char *dir, struct err *
     return rc;
 }
 
-void settling_model_free(struct settling_model *k)
+void finalizing_model_free(struct finalizing_model *k)
 {
     plda_free(k->plda);
     diarization_dir_free(&k->dir);
@@ -146,7 +146,7 @@ void settling_model_free(struct settling_model *k)
     memset(k, 0, sizeof(*k));
 }
 
-static int open_model(struct settling_model *k, const struct msg_settle *m, struct err *err)
+static int open_model(struct finalizing_model *k, const struct msg_finalize *m, struct err *err)
 {
     char *dir = NULL;
     int rc = model_dir_find(m->model_dir, &dir, err);
@@ -163,20 +163,20 @@ static int open_model(struct settling_model *k, const struct msg_settle *m, stru
     return k->name && k->hash ? 0 : err_set(err, ERR_NOMEM, "no memory for a model's name");
 }
 
-static int know_model(struct settling_model *k, const struct msg_settle *m, struct err *err)
+static int know_model(struct finalizing_model *k, const struct msg_finalize *m, struct err *err)
 {
     int rc;
 
     if (k->name && strcmp(k->name, m->model_dir) == 0 && strcmp(k->hash, m->model_hash) == 0)
         return 0;
-    settling_model_free(k);
+    finalizing_model_free(k);
     rc = open_model(k, m, err);
     if (rc != 0)
-        settling_model_free(k);
+        finalizing_model_free(k);
     return rc;
 }
 
-static int need_plda(struct settling_model *k, struct err *err)
+static int need_plda(struct finalizing_model *k, struct err *err)
 {
     if (k->plda)
         return 0;
@@ -185,7 +185,7 @@ static int need_plda(struct settling_model *k, struct err *err)
     return plda_open(k->dir.plda, &k->plda, err);
 }
 
-static int read_how(const struct msg_settle *m, struct settling_model *k,
+static int read_how(const struct msg_finalize *m, struct finalizing_model *k,
                     struct diarize_params *params, struct err *err)
 {
     struct diarize_stage_params said;
@@ -237,8 +237,8 @@ static int copy_voice(const float *from, uint32_t size, const float **ret, struc
     return 0;
 }
 
-static int say(const struct diarize_result *r, uint32_t size, int64_t total_ms,
-               struct result_people *ret, struct err *err)
+static int fill_people_result(const struct diarize_result *r, uint32_t size, int64_t total_ms,
+                              struct result_people *ret, struct err *err)
 {
     struct result_speaker *speakers = calloc(r->speakers + 1u, sizeof(*speakers));
     struct result_turn *turns = calloc(r->turn_count + (size_t)1, sizeof(*turns));
@@ -261,8 +261,8 @@ static int say(const struct diarize_result *r, uint32_t size, int64_t total_ms,
     return rc;
 }
 
-static int cluster(const struct settling *s, const struct msg_settle *m, struct settling_model *k,
-                   struct msg_settled *ret, struct err *err)
+static int cluster_speakers(const struct finalizing *s, const struct msg_finalize *m,
+                            struct finalizing_model *k, struct msg_finalized *ret, struct err *err)
 {
     struct diarize_input in = {
         .windows = s->windows,
@@ -289,23 +289,23 @@ static int cluster(const struct settling *s, const struct msg_settle *m, struct 
     if (rc == ERR_USAGE) /* as in read_how: of the stage, and not of this recording */
         rc = err->code = ERR_MODEL;
     if (rc == 0)
-        rc = say(&result, s->size, m->total_ms, &ret->people, err);
+        rc = fill_people_result(&result, s->size, m->total_ms, &ret->people, err);
     diarize_free(&result);
     return rc;
 }
 
-int settling_finish(const struct settling *s, const struct msg_settle *m, struct settling_model *k,
-                    struct msg_settled *ret, struct err *err)
+int finalizing_finish(const struct finalizing *s, const struct msg_finalize *m,
+                      struct finalizing_model *k, struct msg_finalized *ret, struct err *err)
 {
-    struct msg_settled settled = {.task_id = m->task_id};
+    struct msg_finalized finalized = {.task_id = m->task_id};
     int64_t begun = clock_mono_ms();
-    int rc = s->windows ? cluster(s, m, k, &settled, err) : 0;
+    int rc = s->windows ? cluster_speakers(s, m, k, &finalized, err) : 0;
 
     if (rc != 0) {
-        msg_settled_free(&settled);
+        msg_finalized_free(&finalized);
         return rc;
     }
-    settled.wall_ms = (uint32_t)(clock_mono_ms() - begun);
-    *ret = settled;
+    finalized.wall_ms = (uint32_t)(clock_mono_ms() - begun);
+    *ret = finalized;
     return 0;
 }
