@@ -43,7 +43,14 @@ ARROWS = {
     "store": ["base", "workers/results.h", "workers/text", "workers/wire/fields.h"],
     "scheduler": ["base", "store", "gpu/*.h", "gpu/devices/*.h", "gpu/monitor/*.h",
                   "workers/results.h", "workers/wire", "workers/process/worker.h"],
-    "tools": ["base", "gpu", "workers", "store", "scheduler"],
+    "tools": ["base", "gpu", "workers", "store", "scheduler", "tools"],
+    # What could be a program of its own: it reads the catalog as anybody may, and asks for nothing.
+    "tools/score": ["base", "store/store.h", "store/read", "workers/text", "workers/speakers/match.h",
+                    "tools/cli", "tools/export", "tools/enqueue/found/walk.h"],
+    "tools/parts": ["base", "store/lock.h", "store/read", "store/parting", "scheduler/run/options.h",
+                    "workers/media/*.h", "tools/cli"],
+    # A writer is handed a document, and knows no catalog.
+    "tools/export/formats": ["base", "workers/results.h", "workers/text", "tools/export/*.h"],
 }
 TREES = ["base", "gpu", "workers", "store", "scheduler", "tools"]
 
