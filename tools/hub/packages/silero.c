@@ -14,8 +14,8 @@
 #define SILERO_BYTES 1239748
 #define SILERO_SHA256 "c59271c284ae9c8335d795d60e0bfdb71aaaceec578d9bd9ffc1b8153c319ea1"
 
-static int fetch_ge2e(const struct hub_settings *s, const struct hub_watch *watch,
-                      const char *folder, struct hub_pulled *ret, struct err *err)
+static int fetch_silero(const struct hub_settings *s, const struct hub_watch *watch,
+                        const char *folder, struct hub_pulled *ret, struct err *err)
 {
     char path[PATH_MAX + 64], url[1200];
     struct hub_file f = {.name = SILERO_FILE,
@@ -46,5 +46,5 @@ static int fetch_ge2e(const struct hub_settings *s, const struct hub_watch *watc
 int hub_pull_silero(const struct hub_settings *s, const struct hub_watch *watch,
                     struct hub_pulled *ret, struct err *err)
 {
-    return hub_pull_own(SILERO_NAME, fetch_ge2e, s, watch, ret, err);
+    return hub_pull_own(SILERO_NAME, fetch_silero, s, watch, ret, err);
 }

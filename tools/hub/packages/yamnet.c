@@ -283,8 +283,8 @@ static int fill_yamnet_folder(const struct hub_settings *s, const struct hub_wat
     return rc == 0 && !here ? hub_put_file(folder, "config.json", config, strlen(config), err) : rc;
 }
 
-static int fetch_ge2e(const struct hub_settings *s, const struct hub_watch *watch,
-                      const char *folder, struct hub_pulled *ret, struct err *err)
+static int fetch_yamnet(const struct hub_settings *s, const struct hub_watch *watch,
+                        const char *folder, struct hub_pulled *ret, struct err *err)
 {
     char *config = NULL;
     uint64_t got = 0;
@@ -302,5 +302,5 @@ static int fetch_ge2e(const struct hub_settings *s, const struct hub_watch *watc
 int hub_pull_yamnet(const struct hub_settings *s, const struct hub_watch *watch,
                     struct hub_pulled *ret, struct err *err)
 {
-    return hub_pull_own(HUB_YAMNET, fetch_ge2e, s, watch, ret, err);
+    return hub_pull_own(HUB_YAMNET, fetch_yamnet, s, watch, ret, err);
 }
