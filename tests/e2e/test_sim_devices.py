@@ -171,7 +171,7 @@ class Faults(Devices):
         # It may be both of them: all are let go when the first one was given up.
         self.let_each_work(run, 1)
         self.wait_for("it is given up", lambda: self.events("worker-died", 0), run)
-        self.assertRegex(self.events("worker-died", 0)[0], "stood still")
+        self.assertRegex(self.events("worker-died", 0)[0], "made no progress")
         self.let_go(2)
         self.finish(run)
 

@@ -25,8 +25,6 @@ struct going {
     json_t *rows; /* NULL: for people */
 };
 
-static int no_memory(struct err *err) { return err_set(err, ERR_NOMEM, "out of memory"); }
-
 /* ------------------------------------------------------------------------------------- preview */
 
 static int on_recording(void *arg, const struct erase_recording *row)
@@ -384,7 +382,7 @@ int cmd_erase(struct cli *cli, int argc, char **argv)
     g.ids = calloc((size_t)n + 1, sizeof(*g.ids));
     g.rows = cli->json ? json_array() : NULL;
     if (!g.ids || (cli->json && !g.rows))
-        status = cli_fail("erase", (no_memory(&err), &err), NULL);
+        status = cli_fail("erase", (err_no_memory(&err, NULL), &err), NULL);
     else if (w.allow && take_marks(&g, argv + optind, n, &err) != 0)
         status = cli_usage(cli, "%s", err.msg);
     else if (cli_catalog(cli, false, &err) != 0)

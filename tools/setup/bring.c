@@ -211,6 +211,8 @@ static int report_part_failure(const char *doing, const struct setup_part *p)
     return cli_fail(words, &p->err,
                     p->err.code == ERR_CANCELLED
                         ? "The same command resumes from here; downloaded data is kept."
+                    : p->err.code == ERR_PROTOCOL || p->err.code == ERR_TIMEOUT
+                        ? "Run the same command again; downloaded data is kept."
                         : NULL);
 }
 

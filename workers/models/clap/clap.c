@@ -28,8 +28,6 @@ struct clap {
     struct clap_text_tower *text;   /* NULL: not loaded */
 };
 
-static int no_memory(struct err *err) { return err_set(err, ERR_NOMEM, "no memory for CLAP"); }
-
 static uint32_t heard_at_once(const struct clap *c)
 {
     return c->group < HEARD_AT_ONCE ? c->group : HEARD_AT_ONCE;
@@ -42,7 +40,7 @@ static int load_audio(struct clap *c, const struct weights *w, enum precision pr
 
     c->audio48 = malloc((size_t)heard_at_once(c) * CLAP_MEL_SAMPLES * sizeof(*c->audio48));
     if (rc == 0 && !c->audio48)
-        rc = no_memory(err);
+        rc = err_no_memory(err, "CLAP");
     return rc == 0 ? clap_audio_load(&c->config, w, c->be, precision, c->group, &c->audio, err)
                    : rc;
 }
@@ -79,7 +77,7 @@ int clap_load(const char *dir, struct backend *be, enum precision precision, uns
                        CLAP_MAX_WINDOWS);
     c = calloc(1, sizeof(*c));
     if (!c)
-        return no_memory(err);
+        return err_no_memory(err, "CLAP");
     c->be = be;
     c->windows = windows ? windows : wide ? MANY_WINDOWS : FEW_WINDOWS;
     c->group = wide ? c->windows : 1;

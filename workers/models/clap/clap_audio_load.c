@@ -18,17 +18,12 @@ struct loader {
     char stage[NAME_BYTES / 2]; /* "audio_model.audio_encoder.layers.N." */
 };
 
-static int no_memory(struct err *err)
-{
-    return err_set(err, ERR_NOMEM, "no memory for the audio tower of CLAP");
-}
-
 static float *allocate_floats(uint64_t count, struct err *err)
 {
     float *p = malloc((size_t)count * sizeof(*p));
 
     if (!p)
-        no_memory(err);
+        err_no_memory(err, "the audio tower of CLAP");
     return p;
 }
 
@@ -183,7 +178,7 @@ static int load_orders(struct loader *l, uint32_t i, struct clap_stage *s, bool 
     const struct clap_order shifted = {s->grid, c->window, c->window / 2};
     uint64_t count = (uint64_t)l->t->group * s->grid * s->grid, entering = i ? 4 * count : count;
     int32_t *map = malloc((size_t)entering * sizeof(*map));
-    int rc = map ? 0 : no_memory(err);
+    int rc = map ? 0 : err_no_memory(err, "the audio tower of CLAP");
 
     if (rc == 0 && i)
         clap_map_merge(before, plain, l->t->group, map);
@@ -210,7 +205,7 @@ static int make_kinds(struct loader *l, struct clap_stage *s, struct err *err)
     s->plain = malloc(count * sizeof(*s->plain));
     s->shifted = malloc(count * sizeof(*s->shifted));
     if (!s->plain || !s->shifted)
-        return no_memory(err);
+        return err_no_memory(err, "the audio tower of CLAP");
     clap_map_kinds((struct clap_order){s->grid, window, 0}, l->t->group, s->plain);
     clap_map_kinds((struct clap_order){s->grid, window, window / 2}, l->t->group, s->shifted);
     return 0;
@@ -356,7 +351,8 @@ static int load_bank(struct clap_audio_tower *t, struct err *err)
 static int warm_up_audio_tower(struct clap_audio_tower *t, struct err *err)
 {
     float *out = allocate_floats((uint64_t)t->group * t->config.size, err);
-    int rc = out ? clap_audio_run(t, t->group, out, err) : no_memory(err);
+    int rc =
+        out ? clap_audio_run(t, t->group, out, err) : err_no_memory(err, "the audio tower of CLAP");
 
     free(out);
     return rc;
@@ -371,7 +367,7 @@ int clap_audio_load(const struct clap_config *c, const struct weights *w, struct
     int rc;
 
     if (!t)
-        return no_memory(err);
+        return err_no_memory(err, "the audio tower of CLAP");
     t->be = be;
     t->config = *c;
     t->precision = precision;

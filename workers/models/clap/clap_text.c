@@ -29,11 +29,6 @@ struct clap_text_tower {
     uint32_t count;
 };
 
-static int no_memory(struct err *err)
-{
-    return err_set(err, ERR_NOMEM, "no memory for the text tower of CLAP");
-}
-
 /* ---- loading */
 
 /* What transformers' ClapTextConfig takes where text_config says nothing. */
@@ -45,7 +40,7 @@ static int with_defaults(json_t *text, struct bert_config *ret, struct err *err)
     int rc;
 
     if (!usual || json_object_update_missing(text, usual) != 0)
-        rc = no_memory(err);
+        rc = err_no_memory(err, "the text tower of CLAP");
     else
         rc = bert_config_read(text, ret, err);
     json_decref(usual);
@@ -77,7 +72,7 @@ static int load_linear(struct clap_text_tower *t, const struct weights *w, const
     const uint64_t dim[2] = {out, in};
     float *values = malloc((size_t)(out * in + out) * sizeof(*values));
     char name[80];
-    int rc = values ? 0 : no_memory(err);
+    int rc = values ? 0 : err_no_memory(err, "the text tower of CLAP");
 
     snprintf(name, sizeof(name), "%s.weight", prefix);
     if (rc == 0)
@@ -119,7 +114,7 @@ static int take_memory(struct clap_text_tower *t, struct err *err)
             *want[i].ret = p;
     }
     t->ids = malloc(bert_tokens(t->bert) * sizeof(*t->ids));
-    return rc == 0 && !t->ids ? no_memory(err) : rc;
+    return rc == 0 && !t->ids ? err_no_memory(err, "the text tower of CLAP") : rc;
 }
 
 static int load_text_tower(struct clap_text_tower *t, const char *dir, const struct weights *w,
@@ -153,7 +148,8 @@ static int load_text_tower(struct clap_text_tower *t, const char *dir, const str
 static int warm_up_text_tower(struct clap_text_tower *t, struct err *err)
 {
     float *out = malloc(t->size * sizeof(*out));
-    int rc = out ? clap_text_run(t, (const char *[]){""}, 1, out, err) : no_memory(err);
+    int rc = out ? clap_text_run(t, (const char *[]){""}, 1, out, err)
+                 : err_no_memory(err, "the text tower of CLAP");
 
     free(out);
     return rc;
@@ -166,7 +162,7 @@ int clap_text_load(const char *dir, uint32_t size, const struct weights *w, stru
     int rc;
 
     if (!t)
-        return no_memory(err);
+        return err_no_memory(err, "the text tower of CLAP");
     t->be = be;
     t->size = size;
     rc = load_text_tower(t, dir, w, precision, err);

@@ -22,11 +22,6 @@
     51864 /* the output rows of all English-only models, and of no others \
            */
 
-static int no_memory(struct err *err)
-{
-    return err_set(err, ERR_NOMEM, "no memory for a vocabulary");
-}
-
 /* ---- what is never said, where a model does not say it */
 
 /* The symbols that OpenAI's program never lets a model say: a token that is one of them, or a blank
@@ -48,7 +43,7 @@ static int put_token(const struct vocabulary *v, const char *text, bool first, j
     int rc = vocabulary_encode(v, text, &ids, &n, err);
 
     if (rc == 0 && (n == 1 || (n && first)) && json_array_append_new(list, json_integer(ids[0])))
-        rc = no_memory(err);
+        rc = err_no_memory(err, "the vocabulary");
     free(ids);
     return rc;
 }
@@ -70,7 +65,7 @@ static int unsaid_tokens(const struct vocabulary *v, json_t **ret, struct err *e
     const int32_t specials[] = {ids->transcribe, ids->translate, ids->sot,
                                 ids->sot_prev,   ids->sot_lm,    ids->no_speech};
     json_t *list = json_array();
-    int rc = list ? 0 : no_memory(err);
+    int rc = list ? 0 : err_no_memory(err, "the vocabulary");
 
     if (rc == 0)
         rc = put_token(v, " -", true, list, err);
@@ -82,7 +77,7 @@ static int unsaid_tokens(const struct vocabulary *v, json_t **ret, struct err *e
         rc = put_symbol(v, notes[i], true, list, err);
     for (size_t i = 0; rc == 0 && i < sizeof(specials) / sizeof(specials[0]); i++)
         if (specials[i] >= 0 && json_array_append_new(list, json_integer(specials[i])))
-            rc = no_memory(err);
+            rc = err_no_memory(err, "the vocabulary");
     if (rc != 0)
         json_decref(list);
     else
@@ -101,7 +96,7 @@ struct reading {
 static int parse_once(struct reading *r, struct vocabulary **ret, struct err *err)
 {
     char *generation = json_dumps(r->generation, JSON_COMPACT);
-    int rc = generation ? 0 : no_memory(err);
+    int rc = generation ? 0 : err_no_memory(err, "the vocabulary");
 
     if (rc == 0) {
         r->source.generation = generation;
@@ -124,7 +119,7 @@ static int parse_whisper_vocabulary(struct reading *r, struct vocabulary **ret, 
     vocabulary_free(*ret);
     *ret = NULL;
     if (rc == 0 && json_object_set_new(r->generation, "suppress_tokens", unsaid))
-        rc = no_memory(err);
+        rc = err_no_memory(err, "the vocabulary");
     return rc != 0 ? rc : parse_once(r, ret, err);
 }
 
@@ -137,7 +132,7 @@ static int begin_vocabulary_reading(struct reading *r, uint32_t rows, struct err
     r->config = config ? json_dumps(config, JSON_COMPACT) : NULL;
     json_decref(config);
     if (!r->generation || !r->config)
-        return no_memory(err);
+        return err_no_memory(err, "the vocabulary");
     r->source.config = r->config;
     r->source.config_len = strlen(r->config);
     return 0;
@@ -165,7 +160,7 @@ static int from_json(struct token_list *l, struct err *err)
 
     l->token = calloc(n + 1, sizeof(*l->token));
     if (!l->token)
-        return no_memory(err);
+        return err_no_memory(err, "the vocabulary");
     for (; l->count < n; l->count++) {
         const json_t *t = json_array_get(l->json, l->count);
 
@@ -186,7 +181,7 @@ static int from_lines(struct token_list *l, struct err *err)
         lines += *p == '\n';
     l->token = calloc(lines, sizeof(*l->token));
     if (!l->token)
-        return no_memory(err);
+        return err_no_memory(err, "the vocabulary");
     for (; at < last; at = stop + 1) {
         stop = memchr(at, '\n', (size_t)(last - at));
         if (!stop)
@@ -251,7 +246,7 @@ static int take_ct2_config(struct reading *r, const char *dir, struct err *err)
         json_t *value = json_object_get(config, keys[i][0]);
 
         if (value && json_object_set(r->generation, keys[i][1], value))
-            rc = no_memory(err);
+            rc = err_no_memory(err, "the vocabulary");
     }
     json_decref(config);
     return rc;
@@ -357,7 +352,7 @@ static int take_ggml_tokens(struct ggml_list *l, struct reading *r, const struct
     l->token = calloc(rows, sizeof(*l->token));
     l->name = calloc(languages + TIMESTAMPS, sizeof(*l->name));
     if (!l->token || !l->name)
-        return no_memory(err);
+        return err_no_memory(err, "the vocabulary");
     for (; l->count < texts; l->count++)
         l->token[l->count] =
             (struct vocabulary_token){(const char *)t[l->count].bytes, t[l->count].len};
@@ -378,7 +373,7 @@ static int put_known_heads(struct reading *r, const struct whisper_config *sizes
         json_array_append_new(list, json_pack("[i, i]", heads[i][0], heads[i][1]));
     if (json_array_size(list) != n ||
         json_object_set_new(r->generation, "alignment_heads", list) != 0)
-        return no_memory(err);
+        return err_no_memory(err, "the vocabulary");
     return 0;
 }
 

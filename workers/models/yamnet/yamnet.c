@@ -63,11 +63,6 @@ static const struct filter_bank_spec bank = {
 
 /* ---- loading */
 
-static int no_memory(struct err *err)
-{
-    return err_set(err, ERR_NOMEM, "no memory for the model of sounds");
-}
-
 /* One convolution and its bias. in 0: of each channel by itself. */
 static int load_conv(struct yamnet *y, const struct weights *w, const char *prefix, uint32_t in,
                      uint32_t out, uint32_t kernel, uint32_t stride, struct conv2d **ret,
@@ -92,7 +87,7 @@ static int load_conv(struct yamnet *y, const struct weights *w, const char *pref
     int rc;
 
     if (!values)
-        return no_memory(err);
+        return err_no_memory(err, "the model of sounds");
     snprintf(name, sizeof(name), "%s.weight", prefix);
     rc = weights_values(w, name, 4, dim, values, err);
     snprintf(name, sizeof(name), "%s.bias", prefix);
@@ -131,7 +126,7 @@ static int load_logits(struct yamnet *y, const struct weights *w, struct err *er
     int rc;
 
     if (!values)
-        return no_memory(err);
+        return err_no_memory(err, "the model of sounds");
     rc = weights_values(w, "logits.weight", 2, dim, values, err);
     if (rc == 0)
         rc = weights_values(w, "logits.bias", 1, dim, values + count, err);
@@ -168,7 +163,7 @@ static int take_memory(struct yamnet *y, struct err *err)
     y->spans = malloc((y->patches + (size_t)1) * sizeof(*y->spans));
     y->at = malloc(y->patches * sizeof(*y->at));
     if (!y->staged || !y->spans || !y->at)
-        return no_memory(err);
+        return err_no_memory(err, "the model of sounds");
     for (uint32_t i = 0; i < y->patches; i++)
         y->at[i] = i * YAMNET_HOP;
     for (uint32_t i = 0; i <= y->patches; i++)
@@ -185,7 +180,8 @@ static int warm_up_yamnet(struct yamnet *y, struct err *err)
     int rc;
 
     y->be->rehearsing = true;
-    rc = pcm && scores ? yamnet_run(y, pcm, n, scores, NULL, err) : no_memory(err);
+    rc = pcm && scores ? yamnet_run(y, pcm, n, scores, NULL, err)
+                       : err_no_memory(err, "the model of sounds");
     y->be->rehearsing = false;
     free(pcm);
     free(scores);
@@ -227,7 +223,7 @@ int yamnet_load(const char *dir, struct backend *be, uint32_t patches, struct ya
                        YAMNET_MAX_PATCHES);
     y = calloc(1, sizeof(*y));
     if (!y)
-        return no_memory(err);
+        return err_no_memory(err, "the model of sounds");
     y->be = be;
     y->patches = patches ? patches : wide ? MANY_PATCHES : FEW_PATCHES;
     rc = load_yamnet(y, dir, err);

@@ -11,13 +11,11 @@
 #include "workers/text/languages.h"
 
 #define SAMPLES_PER_MS (ASR_RATE_HZ / 1000)
-/* Timestamps are rough: so much is heard on both sides of a window's text. */
-#define LEAD (0 * SAMPLES_PER_MS)
-#define TAIL (500 * SAMPLES_PER_MS)
-#define MOST_BYTES 16384 /* of a text that a window's tokens may hold */
-#define SKIP 4096        /* samples that are passed over at once */
+#define TAIL (500 * SAMPLES_PER_MS) /* behind a window's text, since timestamps are rough */
+#define MOST_BYTES 16384            /* of a text that a window's tokens may hold */
+#define SKIP 4096                   /* samples that are passed over at once */
 
-struct known_text_text {
+struct known_segment {
     int32_t *tokens; /* owned; NULL: it gets no words */
     uint32_t count;
 };
@@ -25,7 +23,7 @@ struct known_text_text {
 struct known_text {
     const struct result_known_text *of; /* borrowed */
     bool counts;                        /* the shard's account is this lane's */
-    struct known_text_text *texts;      /* owned: of the lane's yield, which has all segments */
+    struct known_segment *texts;        /* owned: of the lane's yield, which has all segments */
     uint32_t encoded;                   /* texts before it are looked at */
     uint32_t next;                      /* the first one that had no window */
     int64_t at;                         /* audio before it is not wanted any more */
@@ -62,10 +60,10 @@ int known_text_begin(struct lane *l, const struct result_known_text *known_text,
     return rc;
 }
 
-static void drop_text(struct known_text_text *text)
+static void drop_text(struct known_segment *text)
 {
     free(text->tokens);
-    *text = (struct known_text_text){0};
+    *text = (struct known_segment){0};
 }
 
 void known_text_free(struct lane *l)
@@ -96,7 +94,7 @@ static bool supports_language(const struct vocabulary *v, const char *language)
 }
 
 /* As the model writes it: behind a blank, where its language has them. */
-static int encode_segment_text(const struct lane *l, uint32_t i, struct known_text_text *ret,
+static int encode_segment_text(const struct lane *l, uint32_t i, struct known_segment *ret,
                                struct err *err)
 {
     const char *text = l->yield.segments[i].text;
@@ -170,7 +168,7 @@ static int plan_window(struct lane *l, struct known_text_plan *p, struct err *er
             break;
         if (!p->tokens) {
             p->first = p->end;
-            p->at = later(later(from - LEAD, to - window_of(l)), t->at);
+            p->at = later(later(from, to - window_of(l)), t->at);
         }
         p->tokens += t->texts[p->end].count;
         p->to = later(p->to, to);
@@ -329,7 +327,7 @@ int known_text_drafts(const struct lane_window *w, struct decoding_result *r, st
     if (!o->drafts)
         return err_set(err, ERR_NOMEM, "no memory for a window's segments");
     for (uint32_t i = w->first_text; i < w->end_text; i++) {
-        const struct known_text_text *text = &l->known_text->texts[i];
+        const struct known_segment *text = &l->known_text->texts[i];
         const struct result_segment *s = &l->yield.segments[i];
         struct draft *d;
 
