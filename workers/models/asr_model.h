@@ -8,8 +8,8 @@
  * each slot holds one window's encoder output, and the decoder's cache for each of its branches.
  * One thread per session; several sessions may share a model.
  *
- * What a window yields does not depend on the other slots, on the order of calls, or on how many
- * rows a call has, where the device is deterministic. */
+ * On a deterministic device a window's result does not depend on the other slots, the order of
+ * calls, or the number of rows of a call. */
 #ifndef NIGHTSHIFT_WORKERS_MODELS_ASR_MODEL_H
 #define NIGHTSHIFT_WORKERS_MODELS_ASR_MODEL_H
 
@@ -37,7 +37,7 @@ struct choice;
 struct candidate;
 struct vocabulary; /* workers/text/tokenizer/vocabulary.h */
 
-/* What a session is made for. All device memory that it will ever use is allocated at once. */
+/* The size of a session. It allocates all of its device memory when it is created. */
 struct asr_shape {
     uint32_t slots;    /* windows in work; at least 1 */
     uint32_t branches; /* hypotheses of a window, each with its own decoder cache: beams, or
@@ -70,14 +70,14 @@ struct asr_move {
     uint32_t slot, from, to;
 };
 
-/* What is to be written of a window. */
+/* How to transcribe a window. */
 struct asr_task {
     int32_t language; /* its token; any number where the vocabulary has no languages */
     bool translate;   /* into English */
     bool timestamps;
 };
 
-/* For whoever measures. */
+/* Sizes and costs, for measurements. */
 struct asr_meter {
     uint64_t weight_bytes; /* device memory of the weights, */
     uint64_t slot_bytes;   /*   and what one slot of so many branches adds */
@@ -86,12 +86,11 @@ struct asr_meter {
                               slot's window */
 };
 
-/* Time spent since a session was made, from each call to the end of what it set going. */
+/* Time spent since a session was made, from each call to the end of the work that it started. */
 struct asr_times {
     int64_t encode_ns; /* of windows, until that was noticed; steps may run meanwhile */
-    /* Its parts; cross: what the decoder keeps of a window. Where operations go on after their
-     * calls (not the host's) only those of calls with `apart` set: else 0 is added, for to time
-     * them is to stop the device between them. */
+    /* Its parts; cross: what the decoder keeps of a window. A device that works asynchronously (any
+     * but the host) adds to them only in calls with `apart` set: timing a part stops the device. */
     int64_t mel_ns, encoder_ns, cross_ns;
     int64_t step_ns; /* steps, choices and alignments; and branches that a step waited for */
     uint64_t windows, steps, tokens;
@@ -102,7 +101,7 @@ struct asr_times {
 struct asr_ops {
     void (*free)(struct asr_model *m); /* NULL is fine; no session is left */
 
-    /* A good number of slots of so many branches for this device; at least 1. */
+    /* A good number of slots with `branches` branches for this device; at least 1. */
     uint32_t (*default_slots)(const struct asr_model *m, uint32_t branches);
     /* Bytes of the weights and such a session, as they would have been foretold before the model
      * was loaded (asr_family.predict). */
@@ -133,18 +132,18 @@ struct asr_ops {
     int (*encoded)(struct asr_session *s, bool wait, uint32_t *ret, struct err *err);
 
     /* Sets a step going: at most s->rows rows, of different branches, or of one branch at positions
-     * that follow each other in the order of the rows (others may stand between them). asks: what
-     * is to be chosen from each row's logits (gpu/backend.h: choose); what = 0 only fills caches.
-     * top: candidates are wanted, too, in a session of several branches.
+     * that follow each other in the order of the rows (others may stand between them). asks: how to
+     * choose from each row's logits (gpu/backend.h: choose); what = 0 only fills caches. top:
+     * candidates are wanted, too, in a session of several branches.
      *
-     * Where s->ahead is set, two steps may be under way, so that the device need not wait for the
-     * host: else one. Between begin and end no other call of the session but encode_begin, encoded
-     * and align; an error of theirs ends all steps under way.
+     * If s->ahead is set, two steps may be under way, so that the device does not wait for the
+     * host; otherwise one. Between begin and end only encode_begin, encoded and align may be called
+     * on the session; an error in them ends all steps under way.
      *
-     * Ahead of the answer, a row's token may be ASR_FOLLOWS: the one that is chosen for this slot
-     * in the step before, which asked for one. Of its question only what, temperature and uniform
-     * are given. Where that step has ended the slot's text (with the end, or no usable choice) the
-     * row is computed for nobody, and its choice has token -1.
+     * Before the answer is there, a row's token may be ASR_FOLLOWS: the token that the previous
+     * step chooses for this slot. Its ask then sets only what, temperature and uniform. If the
+     * previous step ended the slot's text (end token, or no usable choice), the row's result is
+     * discarded and its choice has token -1.
      *
      * A slot's cache has a row's position from `begin` on. Rows that turn out not to be wanted need
      * not be taken back: a later row at a lower position overwrites them. */
@@ -173,7 +172,7 @@ struct asr_ops {
                  uint32_t frames, float *matrix, double *logprob, struct err *err);
 };
 
-/* What a family's own model begins with. The family sets all of it when it opens the model. */
+/* The first member of a family's model. The family sets all of it when it opens the model. */
 struct asr_model {
     const struct asr_ops *ops;
     struct vocabulary *vocab; /* owned: tokenizer, special tokens, languages, and what is never
@@ -189,7 +188,7 @@ struct asr_model {
     enum cache_precision cache; /* how sessions keep windows; never AUTO */
 };
 
-/* What a family's own session begins with. */
+/* The first member of a family's session. */
 struct asr_session {
     uint32_t rows;    /* that one step takes: at least slots * branches */
     uint32_t windows; /* that the encoder takes at once */
@@ -212,8 +211,8 @@ struct asr_family {
                 struct err *err);
     /* The model's vocabulary alone; ERR_MODEL. Free it with vocabulary_free. */
     int (*vocabulary)(const char *dir, struct vocabulary **ret, struct err *err);
-    /* Whether the weights are whole and belong to the vocabulary, as far as their headers tell:
-     * what a worker would find out in the night. positions: of the decoder. ERR_MODEL. */
+    /* Checks, by headers alone, that the weights are complete and fit the vocabulary, so that a
+     * worker does not find out at night. positions: of the decoder. ERR_MODEL. */
     int (*check)(const char *dir, const struct vocabulary *v, uint32_t *positions, struct err *err);
     /* Bytes of device memory that the weights and such a session take, from the sizes that the
      * model's files tell: a prediction within a few percent. precision: not AUTO. halves: of a

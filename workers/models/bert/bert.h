@@ -6,9 +6,9 @@
  * positions begin behind the id of its padding token. All tokens are of type 0. Sequences lie one
  * below the other without padding.
  *
- * One thread at a time. Where the backend gains nothing by wide batches (the host) sequences are
- * computed one by one, so that a sequence's result is the same bit for bit whatever shares a call;
- * elsewhere all of a call are one batch. */
+ * One thread at a time. A backend that gains nothing from wide batches (the host) computes
+ * sequences one by one, so that a result is bit-identical whatever else is in the call. Others
+ * compute a call as one batch. */
 #ifndef NIGHTSHIFT_WORKERS_MODELS_BERT_BERT_H
 #define NIGHTSHIFT_WORKERS_MODELS_BERT_BERT_H
 
@@ -35,8 +35,8 @@ struct bert_config {
     enum epilogue activation;
 };
 
-/* From config.json, or from the part of one that describes such an encoder. What is absent has the
- * value that Hugging Face's transformers give it. ERR_MODEL. */
+/* Reads config.json, or the part of one that describes such an encoder. Missing keys get the
+ * defaults of Hugging Face's transformers. ERR_MODEL. */
 int bert_config_read(const json_t *config, struct bert_config *ret, struct err *err);
 /* The longest sequence: what there are positions for, and at most BACKEND_MAX_KEYS. */
 uint32_t bert_max_tokens(const struct bert_config *c);

@@ -209,8 +209,8 @@ static int by_length(const void *a, const void *b)
     return x->n != y->n ? (x->n > y->n) - (x->n < y->n) : (x->text > y->text) - (x->text < y->text);
 }
 
-/* What is no number is told apart before anything is divided; and what is nothing at all, which
- * would be as near to any text as to any other. */
+/* Rejects NaN and infinity before dividing, and the zero vector, which would be equally near to
+ * every text. */
 static int normalise_vector(const float *v, uint32_t n, float *out, struct err *err)
 {
     double sum = 0.0, scale;

@@ -6,7 +6,7 @@
  * sentence_bert_config.json and config_sentence_transformers.json (pooling: mean or CLS; whether
  * the vector is normalised; the most tokens; prefixes). Sequences are sorted by length and lie one
  * below the other without padding. Vectors are L2-normalised always. A text's vector does not
- * depend on what shared a call (bit for bit on the host). */
+ * depend on the other texts of a call (bit for bit on the host). */
 #ifndef NIGHTSHIFT_WORKERS_MODELS_BERT_EMBEDDER_H
 #define NIGHTSHIFT_WORKERS_MODELS_BERT_EMBEDDER_H
 
@@ -21,20 +21,19 @@
 struct backend;
 struct embedder;
 
-/* be is borrowed. ERR_MODEL says which file and what of it. */
+/* be is borrowed. ERR_MODEL names the file and the problem. */
 int embedder_load(const char *dir, struct backend *be, enum precision precision,
                   struct embedder **ret, struct err *err);
 void embedder_free(struct embedder *e);                 /* NULL is fine */
 uint32_t embedder_size(const struct embedder *e);       /* values of a vector */
 uint32_t embedder_max_tokens(const struct embedder *e); /* longer texts are cut there, [SEP] kept */
-/* What is put before a text; "" for most models. Borrowed. Where the files do not say whether a
- * model is an E5 the folder's name decides, which no hash of files covers: whoever keeps vectors
- * keeps this with them. */
+/* The prefix of a text; "" for most models. Borrowed. If the files do not say whether a model is an
+ * E5, the folder's name decides, which no file hash covers: store the prefix with the vectors. */
 const char *embedder_prefix(const struct embedder *e, enum embed_as as);
-/* Device memory for batches of at most so many tokens in all, or as many as it takes at once
- * anyway: a prediction for planning. */
+/* Predicts the device memory of batches of at most `tokens` tokens in all, or of the default batch
+ * if that is larger. */
 uint64_t embedder_predict_bytes(const struct embedder *e, uint32_t tokens);
-/* Tokens of a text, special ones included, before it is cut; for whoever makes passages. */
+/* Tokens of a text, special ones included, before it is cut. Used to make passages. */
 int embedder_count(const struct embedder *e, const char *text, uint32_t *ret, struct err *err);
 /* texts: valid UTF-8. ret: [n][size], in the order of the texts. A text without a word gives the
  * vector of its special tokens. ERR_MODEL when something computed is no number, or

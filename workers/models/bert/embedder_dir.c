@@ -169,7 +169,7 @@ static bool names_e5(const char *name)
 
 static bool names_instruct(const char *name) { return strstr(name, "instruct") != NULL; }
 
-/* Where the files do not say it, the folder's name may: its own, or that of the repository in the
+/* The fallback if the files do not say it: the folder's name, or the repository's name in the
  * Hugging Face cache (models--intfloat--multilingual-e5-small/snapshots/...). */
 static bool folder_says(const char *dir, bool (*says)(const char *name))
 {

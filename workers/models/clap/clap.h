@@ -4,7 +4,7 @@
  * Audio: 10 s, resampled from 16 to 48 kHz (so there is nothing above 8 kHz), shorter audio
  * repeated as Hugging Face's "repeatpad" does; log-mel of 64 bins -> Swin transformer (HTSAT) ->
  * projection. Text: RoBERTa -> projection. 512 values, L2-normalised. A result does not depend on
- * what shared a call (bit for bit on the host). One thread at a time. */
+ * the rest of a call (bit for bit on the host). One thread at a time. */
 #ifndef NIGHTSHIFT_WORKERS_MODELS_CLAP_CLAP_H
 #define NIGHTSHIFT_WORKERS_MODELS_CLAP_CLAP_H
 
@@ -25,7 +25,7 @@ enum { CLAP_AUDIO = 1, CLAP_TEXT = 2 }; /* which towers are loaded */
 /* dir: as model_dir_find gives it. windows: that a call takes at most; 0: chosen. They share the
  * device's work where it has wide_batches and is not deterministic, and are computed one after
  * another elsewhere. Each tower is run once, so that what the device takes for that is taken now.
- * ERR_MODEL says which file and what of it. be borrowed. */
+ * ERR_MODEL names the file and the problem. be borrowed. */
 int clap_load(const char *dir, struct backend *be, enum precision precision, unsigned towers,
               uint32_t windows, struct clap **ret, struct err *err);
 void clap_free(struct clap *c); /* NULL is fine */

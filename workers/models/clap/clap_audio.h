@@ -81,7 +81,7 @@ int clap_audio_load(const struct clap_config *c, const struct weights *w, struct
                     enum precision precision, uint32_t group, struct clap_audio_tower **ret,
                     struct err *err);
 void clap_audio_free(struct clap_audio_tower *t); /* NULL is fine */
-/* For clap_audio_load.c: everything but the weights, config and mel being there. */
+/* Called by clap_audio_load.c: allocates everything but the weights. config and mel must be set. */
 int clap_audio_take_memory(struct clap_audio_tower *t, struct err *err);
 /* audio: [n][CLAP_MEL_SAMPLES] at 48 kHz, as clap_mel_fill leaves it: windows `first` and those
  * behind it of the next run's, at most `group`. May be reused at once. */

@@ -155,7 +155,7 @@ static int load_layer(struct loader *l, const struct clap_stage *s, uint32_t k,
 
 /* ---- orders */
 
-/* A map of so many rows to device memory. */
+/* Copies a map of rows to device memory. */
 static int map_to_device(struct loader *l, int32_t *map, uint64_t count, int32_t **ret,
                          struct err *err)
 {

@@ -11,7 +11,7 @@
 #include "workers/models/clap/clap_maps.h"
 #include "workers/text/json_file.h"
 
-/* A number within [low, high]; where the file says nothing, what transformers then takes. */
+/* Reads a number within [low, high]; the default is transformers'. */
 static int read_number_in_range(const json_t *j, const char *key, double usual, double low,
                                 double high, double *ret, struct err *err)
 {
@@ -40,7 +40,7 @@ static int read_integer_in_range(const json_t *j, const char *key, uint32_t usua
     return 0;
 }
 
-/* Where the file says something, it is `want`. */
+/* Accepts a missing key or the value `want`. */
 static int must_be(const json_t *j, const char *key, const char *want, struct err *err)
 {
     const json_t *value = json_object_get(j, key);
@@ -156,7 +156,7 @@ static int check_sizes(const struct clap_config *c, struct err *err)
     return 0;
 }
 
-/* What every stage must be for windows to fill its grid and heads its values. */
+/* In each stage windows must fill the grid, and heads the width. */
 static int check_stages(const struct clap_config *c, struct err *err)
 {
     for (uint32_t s = 0; s < c->stages; s++) {

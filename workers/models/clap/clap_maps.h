@@ -1,5 +1,5 @@
-/* workers/models/clap/clap_maps.h - where the patches of a Swin transformer's stage lie, and what
- * each may see. Pure.
+/* workers/models/clap/clap_maps.h - the places of the patches of a Swin transformer's stage, and
+ * the patches that each attends to. Pure.
  *
  * A stage's patches are a square grid. Attention is within windows of it, which in every second
  * layer are shifted by half of a window down and to the right, around the edges. Patches are kept
@@ -26,9 +26,9 @@ void clap_map_between(struct clap_order from, struct clap_order to, uint32_t ima
 void clap_map_merge(struct clap_order from, struct clap_order to, uint32_t images, int32_t *ret);
 /* ret[w]: of which kind window w of an image is: [images * (grid / window)^2]. shift 0: all 0. */
 void clap_map_kinds(struct clap_order o, uint32_t images, uint32_t *ret);
-/* What attention adds to the score of patch j for patch i, n = window^2 of them: ret[kind][head][i]
- * [j], of one kind without shift, else of 4. table: [(2 window - 1)^2][heads], by relative place.
- * Where the shift brought together what is not neighbouring, 100 is taken off. */
+/* The bias that attention adds to the score of patch j for patch i, of window^2 patches:
+ * ret[kind][head][i][j], with 1 kind without shift, else 4. table: [(2 window - 1)^2][heads], by
+ * relative place. Patches that only the shift made neighbours get 100 less. */
 void clap_map_bias(uint32_t window, uint32_t shift, uint32_t heads, const float *table, float *ret);
 
 #endif

@@ -1,7 +1,7 @@
-/* workers/models/clap/clap_mel.h - what CLAP hears: log-mel of 10 s at 48 kHz, as an image. The
- * operation filter_bank makes the log-mel, this what is before and behind it.
+/* workers/models/clap/clap_mel.h - CLAP's input: log-mel of 10 s at 48 kHz, as an image. The
+ * operation filter_bank makes the log-mel; this file prepares its audio and makes the image.
  *
- * As transformers' ClapFeatureExtractor with "rand_trunc" and "repeatpad": shorter audio is
+ * Follows transformers' ClapFeatureExtractor with "rand_trunc" and "repeatpad": shorter audio is
  * repeated as often as it fits whole, then silence; mirrored at both ends; periodic Hann window,
  * powers, Slaney's triangles of area one; 10 log10(max(1e-10, x)), of which the factor is the batch
  * norm's here (CLAP_MEL_DB). Then the tower's own beginning: a batch norm of each bin, the frames

@@ -31,7 +31,7 @@ struct clap_text_tower {
 
 /* ---- loading */
 
-/* What transformers' ClapTextConfig takes where text_config says nothing. */
+/* Adds the defaults of transformers' ClapTextConfig to text_config. */
 static int with_defaults(json_t *text, struct bert_config *ret, struct err *err)
 {
     json_t *usual =

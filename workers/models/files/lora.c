@@ -47,7 +47,7 @@ static int check_pair(const char *module, const struct weight *a, const struct w
                          "lora_A and lora_B of '%.150s' have shapes without a common rank", module);
 }
 
-/* The module that a lora_A belongs to, its other half, and what both are for. */
+/* The module of a lora_A, its other half, and their target. */
 static int add_pair(struct lora *l, const struct adapter *ad, const char *name, struct err *err)
 {
     struct entry *e = &l->entry[l->count];

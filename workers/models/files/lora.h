@@ -19,7 +19,7 @@ void lora_close(struct lora *l); /* accepts NULL */
 
 size_t lora_count(const struct lora *l);
 const char *lora_name_at(const struct lora *l, size_t i); /* of the tensor that is adapted */
-/* What is added to a tensor; NULL: nothing. Lives as long as l. */
+/* The delta of a tensor, or NULL. Lives as long as l. */
 const struct weight_delta *lora_find(const struct lora *l, const char *name);
 
 /* Whether a delta can be added to a tensor of this shape. */

@@ -247,7 +247,8 @@ static void free_names(struct dirent **names, int n)
     free(names);
 }
 
-/* Of a hub, a checkpoint of OpenAI's alone lacks what must lie beside it. */
+/* In a Hub folder, an OpenAI checkpoint alone is no model: it lacks the files that must lie beside
+ * it. */
 static bool is_hub_model(char path[PATH_MAX])
 {
     return has_config(path) || has_networks(path) ||
@@ -325,7 +326,7 @@ static bool look_places(const char *name, char out[PATH_MAX], struct buf *tried,
     return false;
 }
 
-/* Of the names that people know: what the cache has of it. */
+/* Looks for the Hub ids of a well-known name in the cache. */
 static const char *look_known(const struct model_name *m, char out[PATH_MAX])
 {
     const char *const ids[] = {m->hub, m->ct2};
@@ -412,7 +413,7 @@ static bool is_directory(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* Of a folder that is no model: it may be one of models, of which the first are named. */
+/* The error for a folder that is no model. If it holds models, the message names the first ones. */
 static int no_models_folder(const char *folder, struct err *err)
 {
     struct buf models = BUF_INIT;

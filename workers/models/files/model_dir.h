@@ -24,7 +24,7 @@ int model_dir_find(const char *name, char **ret, struct err *err);
 /* Under which name a model that people know by a short one (model_names.h) is here: that one in a
  * models directory, or one of its Hub ids. A literal; NULL: it is none of these, or not here. */
 const char *model_dir_known(const char *name);
-/* As model_dir_find, but `name` is no path: it is looked for in the places above alone. */
+/* Like model_dir_find, but `name` is not a path: searches only the places above. */
 int model_dir_find_placed(const char *name, char **ret, struct err *err);
 /* In a folder that is no place of this machine's, as one that was carried over: `name` in it as in
  * a models directory, or as a Hub id in it or its folder "hub" as in a cache. *ret as of
@@ -53,15 +53,15 @@ struct model_file {
 int model_dir_hash_files(const char *dir, const struct model_file *files, size_t n, bool weights,
                          char ret[MODEL_HASH_LEN], struct err *err);
 
-/* Of a model that is one file: XXH3-128 of its bytes, hex. ERR_MODEL as above. */
+/* The hash of a model that is one file: XXH3-128 of its bytes, hex. ERR_MODEL as above. */
 int model_dir_hash_file(const char *file, char ret[MODEL_HASH_LEN], struct err *err);
 
 /* Calls fn for each model found in the models directories and the Hugging Face cache. */
 int model_dir_list(void (*fn)(void *arg, const char *name, const char *dir), void *arg,
                    struct err *err);
 
-/* Where a fetched model goes, whether the folder is there or not. *ret newly allocated.
- * ERR_USAGE: the environment names no such place. */
+/* The folder for fetched models, which need not exist. *ret newly allocated. ERR_USAGE: the
+ * environment names no such folder. */
 int model_dir_cache(char **ret, struct err *err); /* the Hugging Face cache */
 int model_dir_own(char **ret, struct err *err);   /* this user's models directory */
 

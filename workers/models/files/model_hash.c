@@ -91,7 +91,7 @@ static int hash_weights(struct hasher *h)
     return rc;
 }
 
-/* What a checkpoint of OpenAI's and a folder of CTranslate2's may do without. */
+/* The files that an OpenAI checkpoint and a CTranslate2 folder may lack. */
 static bool may_lack(enum weight_format format, const char *name)
 {
     return (format == WEIGHT_FORMAT_OPENAI && strcmp(name, "config.json") == 0) ||
@@ -187,7 +187,7 @@ int model_dir_hash_file(const char *file, char ret[MODEL_HASH_LEN], struct err *
     return mark_model_unusable(rc, err);
 }
 
-/* The adapter's two files and the hash of what it adapts. */
+/* The adapter's two files and the hash of its base model. */
 static int hash_adapter(const char *dir, char ret[MODEL_HASH_LEN], struct err *err)
 {
     struct hasher h = {hash_new(), dir, err};

@@ -11,7 +11,7 @@ struct header {
     struct npy shape;
 };
 
-/* What stands behind "'key':" in the header; NULL: nothing. */
+/* The text behind "'key':" in the header, or NULL. */
 static const char *value_of(const char *header, const char *key)
 {
     const char *at = strstr(header, key);

@@ -1,5 +1,5 @@
 /* workers/models/files/npy.h - an array of numpy's .npy format, versions 1 and 2, of float32 or
- * float64, little-endian, of at most two dimensions. What a file says is checked against its
+ * float64, little-endian, of at most two dimensions. The header is checked against the file's
  * length. */
 #ifndef NIGHTSHIFT_WORKERS_MODELS_FILES_NPY_H
 #define NIGHTSHIFT_WORKERS_MODELS_FILES_NPY_H

@@ -39,8 +39,8 @@ struct weight {
     uint64_t stride[WEIGHT_MAX_RANK]; /* elements from one index to the next */
     uint64_t count;                   /* elements: the product of dim */
     const void *data;                 /* the first element; not aligned */
-    /* Of I8 and I16, which lie in order: F32, F16 or BF16, not aligned; one for each index of the
-     * first dimension, or one for all. */
+    /* Scales of I8 and I16, whose values lie in order: F32, F16 or BF16, not aligned; one for each
+     * index of the first dimension, or one for all. */
     const void *scale;
     enum weight_type scale_type;
     bool scale_rows;

@@ -8,9 +8,8 @@
  *   model.bin: CTranslate2's
  *   adapter_config.json and a LoRA adapter's matrices, which adapter.h finds
  *   NAME.pt, the only file of such a name: OpenAI's own checkpoint
- * A model of whisper.cpp's is one file, which holds everything, and no folder: it is known by its
- * first bytes. Of others only names are looked at here; of the weights themselves nothing is read.
- */
+ * A whisper.cpp model is a single file, recognized by its first bytes. All others are recognized by
+ * file names: no weights are read here. */
 #ifndef NIGHTSHIFT_WORKERS_MODELS_FILES_WEIGHT_LAYOUT_H
 #define NIGHTSHIFT_WORKERS_MODELS_FILES_WEIGHT_LAYOUT_H
 

@@ -3,15 +3,15 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What stands in a name of Hugging Face's, before "weight" or "bias" where it ends in a point, and
- * what stands there in OpenAI's and in CTranslate2's, whose queries, keys and values are parts of
- * one matrix. Its norms have gamma and beta. */
+/* A part of a tensor name in Hugging Face's, OpenAI's and CTranslate2's spelling; "weight" or
+ * "bias" follows a final point. CTranslate2 keeps queries, keys and values as parts of one matrix,
+ * and calls its norms' values gamma and beta. */
 struct name {
     const char *ours, *openai, *ct2;
     uint32_t part, parts;
 };
 
-/* Of the two networks, outside of their layers. */
+/* Tensors outside of the layers. */
 static const struct name whole[] = {
     {"model.encoder.conv1.", "encoder.conv1.", "encoder/conv1/", 0, 1},
     {"model.encoder.conv2.", "encoder.conv2.", "encoder/conv2/", 0, 1},
@@ -25,7 +25,7 @@ static const struct name whole[] = {
     {"model.decoder.layer_norm.", "decoder.ln.", "decoder/layer_norm/", 0, 1},
 };
 
-/* Of a layer, behind "model.encoder.layers.3.". */
+/* Tensors of a layer, behind "model.encoder.layers.3.". */
 static const struct name layer[] = {
     {"self_attn_layer_norm.", "attn_ln.", "self_attention/layer_norm/", 0, 1},
     {"self_attn.q_proj.", "attn.query.", "self_attention/linear_0/", 0, 3},
@@ -42,7 +42,7 @@ static const struct name layer[] = {
     {"final_layer_norm.", "mlp_ln.", "ffn/layer_norm/", 0, 1},
 };
 
-/* The row that `name` begins with, and what is behind it. */
+/* The row whose spelling `name` begins with, and the rest of the name. */
 static const struct name *find_name_prefix(const struct name *rows, size_t n, const char *name,
                                            const char **rest)
 {

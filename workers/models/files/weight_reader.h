@@ -1,7 +1,7 @@
 /* workers/models/files/weight_reader.h - what every kind of weight file can be asked.
  *
- * Tensors by the names that the file has for them; what they are called elsewhere is
- * weight_names.h. Files are mapped and immutable: any thread may read. */
+ * Tensors by their names in the file; weight_names.h translates names. Files are mapped and
+ * immutable: any thread may read. */
 #ifndef NIGHTSHIFT_WORKERS_MODELS_FILES_WEIGHT_READER_H
 #define NIGHTSHIFT_WORKERS_MODELS_FILES_WEIGHT_READER_H
 
@@ -21,9 +21,9 @@ struct weight_reader {
     bool (*find)(const void *file, const char *name, struct weight *ret);
 };
 
-/* Of files of this format, not NONE. Static. */
+/* The reader of a format, not NONE. Static. */
 const struct weight_reader *weight_reader(enum weight_format format);
-/* Of a checkpoint of a training, which holds other things beside its tensors. */
+/* Reads a training checkpoint, which holds more than tensors. */
 extern const struct weight_reader weight_reader_training;
 
 #endif

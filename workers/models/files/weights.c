@@ -96,8 +96,8 @@ static int check_shards(const struct weights *w, struct err *err)
     return rc;
 }
 
-/* Of a .bin of CTranslate2, that it computes what is computed here. A .pt is nothing but OpenAI's;
- * and OpenAI's names are understood wherever they are. */
+/* A CTranslate2 model must be a Whisper of the kind that is computed here. A .pt must be OpenAI's;
+ * OpenAI's names are understood in any format. */
 static int check_format(const struct weights *w, struct err *err)
 {
     if (weights_ct2(w))

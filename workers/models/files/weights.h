@@ -1,10 +1,10 @@
-/* workers/models/files/weights.h - a model's tensors, in whichever layout its folder holds them.
+/* workers/models/files/weights.h - a model's tensors, in any layout of its folder.
  *
  * One file or shards with an index, safetensors, PyTorch's, CTranslate2's or whisper.cpp's, with
  * Hugging Face's names, OpenAI's or CTranslate2's (see weight_layout.h and weight_names.h): tensors
- * are found by Hugging Face's names and read as float32. An adapter's are those of its base with
- * what it adds. Files are mapped; nothing is copied. Immutable after opening: any thread may read.
- */
+ * are found by Hugging Face's names and read as float32. An adapter's tensors are those of its base
+ * with its deltas added. Files are mapped; nothing is copied. Immutable after opening: any thread
+ * may read. */
 #ifndef NIGHTSHIFT_WORKERS_MODELS_FILES_WEIGHTS_H
 #define NIGHTSHIFT_WORKERS_MODELS_FILES_WEIGHTS_H
 

@@ -83,7 +83,7 @@ int weights_take(const struct weights *w, struct weights_pool *pool, const char 
     values = t.rank == rank && count == t.count ? weights_pool_array(pool, count) : NULL;
     if (t.rank == rank && count == t.count && !values)
         return err_set(err, ERR_NOMEM, "no memory for a model's weights");
-    /* Of another shape: it says so before it writes anything. */
+    /* A wrong shape is an error before anything is written. */
     rc = weights_values(w, name, rank, shape, values, err);
     for (uint32_t i = 0; rc == 0 && i < rank; i++)
         dim[i] = (uint32_t)shape[i];

@@ -1,7 +1,7 @@
 /* workers/models/files/weights_take.h - a network's tensors as arrays, their sizes found in the
  * file.
  *
- * For networks whose sizes are what their weights say. The arrays live until the pool is freed. */
+ * Used for networks without a config file. The arrays live until the pool is freed. */
 #ifndef NIGHTSHIFT_WORKERS_MODELS_FILES_WEIGHTS_TAKE_H
 #define NIGHTSHIFT_WORKERS_MODELS_FILES_WEIGHTS_TAKE_H
 

@@ -7,12 +7,12 @@
 #include "base/err.h"
 #include "workers/speakers/cluster/plda.h"
 
-/* Of the transformed values so many are kept, those with the largest phi: the lda_dimension of
+/* The number of transformed values that are kept, those with the largest phi: the lda_dimension of
  * pyannote's pipeline. */
 #define PLDA_DIM 128u
 
-/* path: the file, or the folder. ERR_MODEL says what is wrong with which array; ERR_MISSING and
- * what else the system says of files. *ret: plda_free. */
+/* path: the file, or the folder. ERR_MODEL names the array and the problem; ERR_MISSING and other
+ * errors of the system. *ret: plda_free. */
 int plda_open(const char *path, struct plda **ret, struct err *err);
 
 #endif

@@ -13,8 +13,8 @@
  *   linear layers     589 x 128                  b, a
  *   classes           589 x 7                    b       read back; softmax on the host
  *
- * Where results must not depend on how windows were grouped, a call of the device has one window:
- * products of one shape. */
+ * If results must not depend on the grouping of windows, each device call has one window, so that
+ * products have one shape. */
 #include "workers/models/pyannote/pyannet.h"
 
 #include <math.h>
@@ -204,8 +204,8 @@ static int hear_silence(void *arg, struct err *err)
     return pyannet_run(s->p, s->pcm, NULL, s->p->group, s->sets, err);
 }
 
-/* What the device takes for a whole group is taken now, and what it has several ways of is tried.
- * Weights whose sums are no numbers show here, where a model is opened in the evening. */
+/* Runs a whole group of silence, so that the device allocates its memory and tries its algorithms
+ * now. Weights that overflow fail here, when the model is loaded. */
 static int warm_up_pyannet(struct pyannet *p, struct err *err)
 {
     struct silence s = {p, calloc((size_t)p->group * PYANNET_SAMPLES, sizeof(float)),

@@ -40,14 +40,14 @@ uint32_t pyannet_windows(const struct pyannet *p);
 /* Bytes of device memory of the published model and its scratch: a prediction for planning. */
 uint64_t pyannet_predict_bytes(uint32_t windows);
 /* n <= windows windows of PYANNET_SAMPLES floats in [-1, 1] (a recording's end padded with zeros):
- * window i begins at pcm[at[i]], at strictly ascending; at NULL: one behind another. What windows
- * that follow each other by equal steps share goes to the device once. ret: [n][PYANNET_FRAMES],
- * for each frame the set of speakers as bits (bit s: local speaker s), the likeliest class; of
- * equals the lowest. After ERR_VRAM the same call may be made again with less. ERR_MODEL when
- * something computed is no number. */
+ * window i begins at pcm[at[i]], at strictly ascending; at NULL: one behind another. The overlap of
+ * windows at equal steps is sent to the device once. ret: [n][PYANNET_FRAMES], for each frame the
+ * likeliest class, as the set of its speakers (bit s: local speaker s); the lowest of equal
+ * classes. After ERR_VRAM the same call may be made again with less. ERR_MODEL: a computed value is
+ * not a number. */
 int pyannet_run(struct pyannet *p, const float *pcm, const size_t *at, uint32_t n, uint8_t *ret,
                 struct err *err);
-/* Where window i begins, in samples. */
+/* The first sample of window i. */
 static inline size_t pyannet_begin(const size_t *at, uint32_t i)
 {
     return at ? at[i] : (size_t)i * PYANNET_SAMPLES;
@@ -55,7 +55,7 @@ static inline size_t pyannet_begin(const size_t *at, uint32_t i)
 /* The set of a frame's likeliest class (Plaquet and Bredin: Powerset multi-class cross entropy loss
  * for neural speaker diarization, Interspeech 2023), of equals the lowest's. Pure. */
 uint8_t pyannet_likeliest(const float scores[PYANNET_CLASSES]);
-/* For tests and measurements: the log-probabilities, [n][PYANNET_FRAMES][PYANNET_CLASSES]. */
+/* The log-probabilities, for tests and measurements: [n][PYANNET_FRAMES][PYANNET_CLASSES]. */
 int pyannet_scores(struct pyannet *p, const float *pcm, const size_t *at, uint32_t n, float *ret,
                    struct err *err);
 

@@ -27,7 +27,7 @@ static int take_vector(const struct source *s, const char *name, uint32_t n, flo
     return read_pyannet_weight(s, name, 1, &n, ret, err);
 }
 
-/* What is learned of the filters: [n][1] each. */
+/* The learned parameters of the filters: [n][1] each. */
 static int take_sinc(const struct source *s, struct err *err)
 {
     uint32_t dim[2] = {0, 1};
@@ -206,7 +206,7 @@ static int take_linear(const struct source *s, const char *prefix, uint32_t in, 
     return rc;
 }
 
-/* Of two values at a time: whoever reads this layer's multiplies pairs. */
+/* The layer must have an even number of outputs: the next one multiplies pairs. */
 static int take_even_linear(const struct source *s, const char *prefix, uint32_t in, uint32_t *out,
                             struct err *err)
 {

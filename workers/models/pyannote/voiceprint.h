@@ -7,7 +7,7 @@
  *   GE2E (Resemblyzer): 40 mel bins -> 3 LSTM layers (256) -> linear, ReLU -> 256 values of length
  * 1, the mean over partial windows of 1.6 s. float32, but for the convolutions of ResNet, which are
  * float16 on a GPU that has that and TF32, unless the weights want more range, and then TF32. A
- * result does not depend on what shared a call (bit for bit on the host). */
+ * result does not depend on the rest of a call (bit for bit on the host). */
 #ifndef NIGHTSHIFT_WORKERS_MODELS_PYANNOTE_VOICEPRINT_H
 #define NIGHTSHIFT_WORKERS_MODELS_PYANNOTE_VOICEPRINT_H
 
@@ -21,13 +21,13 @@
 struct backend;
 struct voiceprint;
 
-/* Where in a window one speaker is heard. */
+/* The frames of a window in which one speaker is heard. */
 struct voice_mask {
     uint32_t window;      /* of the call */
     const float *weights; /* [frames], 0 .. 1; stretched to the network's frames (nearest) */
 };
 
-/* As pyannet_load. windows: of `samples` each, that a call takes at most; 0: chosen. */
+/* Like pyannet_load. windows: the most windows of `samples` samples in a call; 0: chosen. */
 int voiceprint_load(const char *file, struct backend *be, uint32_t windows, struct voiceprint **ret,
                     struct err *err);
 void voiceprint_free(struct voiceprint *v); /* NULL is fine */

@@ -26,7 +26,7 @@
 #define GROUP 64       /* pieces of one call of the device */
 #define GROUP_WIDE 256 /* where many at once are faster: products of 64 rows fill no GPU */
 
-/* As librosa's melspectrogram. */
+/* Equal to librosa's melspectrogram. */
 const struct filter_bank_spec voice_ge2e_bank = {
     .mel = {.scale = MEL_SLANEY,
             .area = true,
@@ -249,7 +249,7 @@ static int compute_energies(struct voice_ge2e *g, size_t n, struct err *err)
                    : rc;
 }
 
-/* As many pieces as ever, of silence: what the device takes for that is taken now. */
+/* Runs a full batch of silent pieces, so that the device allocates its memory now. */
 static int warm_up_ge2e(struct voice_ge2e *g, struct err *err)
 {
     int rc = compute_energies(g, VOICE_MAX_SAMPLES, err);
@@ -300,7 +300,7 @@ static bool normalise_vector(float *v, uint32_t n)
     return true;
 }
 
-/* What is queued, added to the voices it is of. A piece without a length adds nothing. */
+/* Adds the queued pieces to their voices. A zero vector adds nothing. */
 static int flush_queued_pieces(struct voice_ge2e *g, float *ret, struct err *err)
 {
     int rc = g->queued ? compute_piece_vectors(g, err) : 0;
@@ -323,7 +323,7 @@ static int flush_queued_pieces(struct voice_ge2e *g, float *ret, struct err *err
     return rc;
 }
 
-/* What a mask covers, to g->voice. */
+/* Copies the samples that a mask covers to g->voice. */
 static size_t cut_out(struct voice_ge2e *g, const struct voice_job *job, const struct voice_mask *m)
 {
     const float *pcm = job->pcm + voice_begin(job, m->window);

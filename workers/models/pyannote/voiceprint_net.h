@@ -18,10 +18,10 @@ struct weights;
 struct voice_resnet;
 struct voice_ge2e;
 
-/* What each of them hears, at 16 kHz. */
+/* The networks' inputs, at 16 kHz. */
 extern const struct filter_bank_spec voice_resnet_bank, voice_ge2e_bank;
 
-/* What voiceprint_run was given, checked. */
+/* The checked arguments of voiceprint_run. */
 struct voice_job {
     const float *pcm;
     const size_t *at; /* NULL: one behind another */
@@ -32,7 +32,7 @@ struct voice_job {
     float *ret;
 };
 
-/* Where in job->pcm a window begins. */
+/* The first sample of a window in job->pcm. */
 static inline size_t voice_begin(const struct voice_job *job, uint32_t window)
 {
     return job->at ? job->at[window] : window * job->samples;

@@ -12,11 +12,11 @@
  *   per mask            2 x 10 x 256 -> 256
  *
  * The convolutions, nearly all of the work, are float16 where a GPU has that and TF32, and images
- * are then kept in it: what TF32 sees of a number is what float16 keeps, and neither changes a turn
- * of the conversations that they were tried on (docs/measurements.md). What float16 lacks is range:
- * weights that are too large for it, with silence or bursts of noise, are found out when they are
- * loaded, and go in TF32. A value that is too large later becomes infinite, and the vector no
- * number: an error of what was heard, as in TF32 it is one of the weights. The rest is float32.
+ * are then kept in it: float16 keeps the bits that TF32 uses, and neither changes a turn of the
+ * conversations that they were tried on (docs/measurements.md). float16 lacks range: when weights
+ * are loaded, silence and bursts of noise show whether they are too large for it, and such weights
+ * use TF32. A value that overflows later makes the vector not a number, which is an error of the
+ * recording; in TF32 it is one of the weights. The rest is float32.
  *
  * A block reads one of three buffers, and its convolutions write the other two. Windows that no
  * mask wants are not computed. A group's vectors are taken when the next one's operations have been
@@ -35,8 +35,8 @@
 #define MAX_FRAMES 998    /* of 10 s */
 #define MASKS_OF_WINDOW 4 /* that share a call of the device */
 
-/* As Kaldi's (and torchaudio's) with a Hamming window and no dither; samples count as those of 16
- * bits do. */
+/* Equal to Kaldi's (and torchaudio's) with a Hamming window and no dither; samples are scaled to 16
+ * bits. */
 const struct filter_bank_spec voice_resnet_bank = {
     .mel = {.scale = MEL_HTK,
             .linear_in_mel = true,
@@ -137,8 +137,8 @@ static uint32_t halved(uint32_t n) { return (n - 1) / 2 + 1; }
 
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
-/* Bytes of what is largest of one window: an image, or what lies there in float32, which is what it
- * hears (the filter bank is smaller) and what the pool sees. */
+/* Bytes of the largest data of one window: an image, or the float32 data, which are its audio (the
+ * filter bank is smaller) and the pool's input. */
 static size_t find_largest_image_bytes(const struct voice_resnet *r)
 {
     uint32_t frames = MAX_FRAMES, bins = BINS;
@@ -288,8 +288,8 @@ static int run_block(struct voice_resnet *r, const struct block *b, struct image
 }
 
 /* The samples of the n windows of r->used to the third buffer, which no image has yet, and where
- * each begins to r->at. Windows of a recording lie over each other, nine tenths of them: what they
- * share goes there once. *ret: the samples that lie there. */
+ * each begins to r->at. A recording's windows overlap by nine tenths: shared samples are sent once.
+ * *ret: the samples that lie there. */
 static int put_samples(struct voice_resnet *r, const struct voice_job *job, uint32_t n, size_t *ret,
                        struct err *err)
 {
@@ -343,7 +343,7 @@ static int widen_to_float32(struct voice_resnet *r, struct images *x, struct err
     return r->be->ops->copy(r->be, to, from, err);
 }
 
-/* Of the n windows r->used: what the last block leaves, float32. */
+/* Computes the last block's output of the n windows in r->used, as float32. */
 static int run_forward_pass(struct voice_resnet *r, const struct voice_job *job, uint32_t n,
                             struct images *ret, struct err *err)
 {
@@ -534,9 +534,9 @@ static void make_bursts(float *pcm, uint32_t windows)
     }
 }
 
-/* A whole group of silence with all its masks: what the device takes for that is taken now, and
- * what it has several ways of is tried. In float16 bursts of noise, too. *fits: false where float16
- * has no room for what the network makes of either. */
+/* Runs a whole group of silence with all its masks, so that the device allocates its memory and
+ * tries its algorithms now. In float16 bursts of noise, too. *fits: false where float16 has no room
+ * for what the network makes of either. */
 static int warm_up_resnet(struct voice_resnet *r, bool *fits, struct err *err)
 {
     static const float heard = 1.0f;
@@ -567,7 +567,7 @@ static int warm_up_resnet(struct voice_resnet *r, bool *fits, struct err *err)
     return *fits ? rc : 0;
 }
 
-/* Where images of float16 are as good as TF32 sees those of float32. */
+/* Whether the device can keep images in float16 without losing anything that TF32 would see. */
 static bool has_half(const struct backend *be)
 {
     const precision_set both = 1u << PRECISION_F16 | 1u << PRECISION_TF32;

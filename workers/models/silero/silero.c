@@ -1,6 +1,7 @@
 /* The network as products of matrices. A step has so few frames (4, 2, 1) that each convolution
  * over them is one product with the kernel laid out for every position: [4 x 129] -> [4 x 128] and
- * so on. That is half as much again to multiply in the first of them, and a tenth of the calls.
+ * so on. This multiplies half as much again in the first convolution, but takes a tenth of the
+ * calls.
  *
  *   per step      floats          buffer
  *   audio         9 x 64          b        units of 64 samples, each block's and what mirrors them
@@ -15,8 +16,8 @@
  *
  * Blocks that lie over each other in memory send their audio to the device once.
  *
- * A call always has whole blocks, the steps that a block lacks being zeros. Where results must not
- * depend on how blocks were grouped, a call has one block: products of one shape. */
+ * A call always has whole blocks, padded with steps of zeros. If results must not depend on the
+ * grouping of blocks, a call has one block, so that products have one shape. */
 #include "workers/models/silero/silero.h"
 
 #include <math.h>
@@ -61,7 +62,7 @@ struct silero {
 
 #define A_FLOATS ((size_t)FRAMES * FRAME)
 #define B_FLOATS ((size_t)FRAMES * SILERO_BINS * 2)
-/* Of a block at most: its samples, as many mirrored, and the context. */
+/* The most audio of a block: its samples, as many mirrored, and the context. */
 #define AUDIO_FLOATS ((size_t)2 * SILERO_BLOCK * SILERO_STEP + SILERO_CONTEXT)
 _Static_assert(AUDIO_FLOATS <= SILERO_BLOCK * B_FLOATS, "audio lies in b");
 _Static_assert(SILERO_CONTEXT == UNIT && 2 * UNIT == HOP, "frames are made of whole units");
@@ -154,7 +155,7 @@ static int take_memory(struct silero *s, struct err *err)
     return 0;
 }
 
-/* As many blocks as ever, of silence. */
+/* Runs a full batch of silence. */
 static int warm_up_silero(struct silero *s, struct err *err)
 {
     struct silero_block *blocks = calloc(s->blocks, sizeof(*blocks));
@@ -309,7 +310,7 @@ static int32_t make_mirror_unit(struct silero *s, const struct stretch *t, uint3
     return (int32_t)unit;
 }
 
-/* Of which units the frames of block i's steps are. */
+/* Finds the units that make up the frames of block i's steps. */
 static void find_rows(struct silero *s, const struct silero_block *blocks, const struct stretch *t,
                       uint32_t i)
 {
@@ -335,7 +336,7 @@ static void find_rows(struct silero *s, const struct silero_block *blocks, const
     }
 }
 
-/* The frames of all steps to a: what their audio is goes to the device, and is laid out there. */
+/* Writes the frames of all steps to a: their audio goes to the device, and is laid out there. */
 static int put_audio(struct silero *s, const struct silero_block *blocks, uint32_t n,
                      struct err *err)
 {
@@ -399,8 +400,8 @@ static float compute_voice_prob(const struct silero *s, const float *hidden)
     return 1.0f / (1.0f + expf(-sum));
 }
 
-/* What came out, to those who asked. hidden: [n][block][hidden]; the streams' state is in s.
- * Nothing is moved on when a value is no number. */
+/* Copies the results to the blocks. hidden: [n][block][hidden]; the streams' state is in s. If a
+ * value is not a number, no stream advances. */
 static int hand_out(struct silero *s, struct silero_block *blocks, uint32_t n, const float *hidden,
                     struct err *err)
 {

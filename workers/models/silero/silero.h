@@ -6,8 +6,8 @@
  *   4 convolutions (128, 64 /2, 64 /2, 128; kernel 3, ReLU) -> [1][128]
  *   LSTM (128) -> ReLU -> 1 value -> sigmoid: the probability that somebody speaks
  *
- * float32 throughout. A stream is one piece of audio from its begin; streams share calls, and what
- * one yields does not depend on the others (bit for bit on the host). */
+ * float32 throughout. A stream is one piece of audio from its beginning; streams share calls, and a
+ * stream's result does not depend on the others (bit for bit on the host). */
 #ifndef NIGHTSHIFT_WORKERS_MODELS_SILERO_SILERO_H
 #define NIGHTSHIFT_WORKERS_MODELS_SILERO_SILERO_H
 
@@ -42,8 +42,8 @@ struct silero_block {
 
 /* file: safetensors. ERR_MODEL with the tensor's name and what is wrong with it. be is borrowed.
  * blocks: how many a call takes at most; 0: chosen. They share the device's work where it has
- * wide_batches and is not deterministic, and are computed one after another elsewhere.
- * It is run once on silence: what the device takes for that is taken now. */
+ * wide_batches and is not deterministic, and are computed one after another elsewhere. Runs it once
+ * on silence, so that the device allocates its memory now. */
 int silero_load(const char *file, struct backend *be, uint32_t blocks, struct silero **ret,
                 struct err *err);
 void silero_free(struct silero *s); /* NULL is fine */

@@ -1,5 +1,5 @@
-/* Which file holds Silero's model, and which one it is: for whoever enqueues, too, and so apart
- * from the network. */
+/* Finds and identifies Silero's model file. Apart from the network, because enqueueing uses it,
+ * too. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

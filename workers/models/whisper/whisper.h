@@ -2,7 +2,7 @@
  *
  * A model is loaded from a directory (config.json and the weights, or an OpenAI checkpoint; see
  * weight_layout.h). A slot holds one window's cross-attention keys and values, and the
- * self-attention cache of its decoder. What a window yields does not depend on the other slots: bit
+ * self-attention cache of its decoder. A window's result does not depend on the other slots: bit
  * for bit on the host backend. */
 #ifndef NIGHTSHIFT_WORKERS_MODELS_WHISPER_WHISPER_H
 #define NIGHTSHIFT_WORKERS_MODELS_WHISPER_WHISPER_H
@@ -29,13 +29,14 @@ struct whisper_config {
 /* By name: nano and those of model_names.h, also as they are published (openai/whisper-tiny).
  * ERR_USAGE names some. */
 int whisper_preset(const char *name, struct whisper_config *ret, struct err *err);
-/* The i-th one's name, of those that may be proposed; NULL past the last. */
+/* The name of the i-th preset that may be proposed; NULL past the last. */
 const char *whisper_preset_name(uint32_t i);
 
-/* Of a model that is not loaded: from its weights' headers or its config.json. ERR_MODEL. */
+/* Reads the sizes of a model that is not loaded, from its weights' headers or its config.json.
+ * ERR_MODEL. */
 int whisper_read_sizes(const char *dir, struct whisper_config *ret, struct err *err);
 
-/* For asr_family.c. */
+/* Used by asr_family.c. */
 extern const struct asr_family whisper_family;
 
 /* The weights alone: a model without a vocabulary, which aligns by the heads of models that name
@@ -58,9 +59,9 @@ uint32_t whisper_default_slots(const struct asr_model *m, uint32_t branches);
 
 #define WHISPER_MAX_ALIGN_HEADS 64
 
-/* Bytes of device memory that such a session takes beside the weights: what whisper_session_new
- * allocates, to the byte but for the scratch memory of several windows at once, which is told from
- * one's and may be less. */
+/* Bytes of device memory that such a session takes beside the weights. Equals the allocations of
+ * whisper_session_new, except for the scratch memory of several windows at once, which is estimated
+ * from one window's and may be less. */
 uint64_t whisper_session_bytes(const struct asr_model *m, struct asr_shape shape);
 /* The same and the weights for a model that is not loaded: a prediction within a few percent, for
  * planning. cache: resolved. halves: of a device that keeps float32 weights of decoder steps as
@@ -69,7 +70,7 @@ uint64_t whisper_session_bytes(const struct asr_model *m, struct asr_shape shape
 uint64_t whisper_predict_bytes(const struct whisper_config *c, enum precision precision,
                                enum cache_precision cache, bool halves, struct asr_shape shape);
 
-/* Of asr_ops. */
+/* Members of asr_ops. */
 uint32_t whisper_prompt(const struct vocabulary *v, struct asr_task task, int32_t *ret);
 void whisper_meter(const struct asr_model *m, struct asr_shape shape, struct asr_meter *ret);
 int whisper_session_new(struct asr_model *m, struct asr_shape shape, struct asr_session **ret,
@@ -107,9 +108,8 @@ int whisper_align(struct asr_session *s, uint32_t slot, const int32_t *tokens, u
                   uint32_t frames, const struct whisper_head *heads, uint32_t head_count,
                   float *matrix, double *logprob, struct err *err);
 
-/* For parity tests and tools: copies of a slot's log-mel [mel_bins][3000] and encoder output
- * [1500][d_model] as float32. Only of the last window of the last whisper_encode: ERR_EMPTY else.
- */
+/* Copies of a slot's log-mel [mel_bins][3000] and encoder output [1500][d_model] as float32, for
+ * parity tests and tools. ERR_EMPTY: it is not the last window of the last whisper_encode. */
 int whisper_peek_mel(struct asr_session *s, uint32_t slot, float *out, struct err *err);
 int whisper_peek_encoder(struct asr_session *s, uint32_t slot, float *out, struct err *err);
 

@@ -1,5 +1,5 @@
-/* How the tokens of a window follow its audio: the decoder once more over all of them, many rows at
- * a time, taking note of what some heads of its cross-attention look at. */
+/* How the tokens of a window follow its audio: the decoder runs once more over all of them, many
+ * rows at a time, and records the scores of some heads of its cross-attention. */
 #include "base/clock.h"
 #include "workers/models/whisper/whisper_session.h"
 
@@ -54,7 +54,8 @@ static int check_align_request(const struct whisper_session *s, uint32_t slot,
     return rc;
 }
 
-/* What is asked of each row: how likely the next token is, where that is text. Whether any is. */
+/* Asks each row for the probability of the next token, if that is text. False if no row is
+ * asked. */
 static bool make_asks(struct whisper_session *s, const int32_t *tokens, const struct look *look,
                       uint32_t width)
 {

@@ -1,18 +1,17 @@
 /* Windows through the encoder, as many at once as the session is made for.
  *
  * On a device that can do two things at once they run beside the steps, on a fork of the backend.
- * What both touch has an order: cross keys and values are stored after all steps that were begun
- * before (the slot's last window may still be looked at), which is an event, and steps look at them
- * that are begun once the host knows that they are there. The scratch tensors and the log-mel
- * belong to the fork alone.
+ * Both use the cross keys and values, in this order: an event delays storing them until all steps
+ * begun before have finished (they may still read the slot's last window), and steps read them only
+ * if begun after the host knows that they are stored. The scratch tensors and the log-mel belong to
+ * the fork alone.
  *
- * Two waves may be under way, so that the fork always has something to do: of the second one the
- * host takes the audio, which is as long as a twentieth of the encoding, while the first is
- * computed, and then has the time of a whole wave to notice that the first is there.
+ * Two waves may be under way, so that the fork always has work: while the first is computed, the
+ * host takes the audio of the second, which takes a twentieth of the encoding's time. It then has
+ * the time of a whole wave to notice that the first is done.
  *
- * Where results must not depend on how windows are grouped that is one: a window then always takes
- * the very same path (1500 rows). On the host several as one matrix would save nothing: 1500 rows
- * fill it. */
+ * If results must not depend on the grouping of windows, they are encoded one by one (1500 rows).
+ * On the host a larger batch would save nothing: 1500 rows fill it. */
 #include "base/clock.h"
 #include "workers/models/whisper/whisper_session.h"
 
@@ -133,8 +132,8 @@ static int encode_cross(struct whisper_session *s, const uint32_t *slots, uint32
     return rc;
 }
 
-/* The end of a stage that began at *start. Where stages are not timed the device goes on without
- * a pause: it computes while the next windows' audio is on its way. */
+/* The end of a stage that began at *start. Without timing the device does not pause: it computes
+ * while the next windows' audio is sent. */
 static int time_encode_stage(struct whisper_session *s, int64_t *stage, int64_t *start,
                              struct err *err)
 {
@@ -333,7 +332,7 @@ static int rehearse_silence(struct whisper_session *s, uint32_t n, struct err *e
     return rc == 0 ? encode_cross(s, s->wave[0].slots, n, 1, err) : rc;
 }
 
-/* Where the backend has several ways of a product it finds the fastest one meanwhile. */
+/* Lets the backend find its fastest algorithm for each product. */
 int whisper_warm_encoder(struct whisper_session *s, struct err *err)
 {
     struct backend *be = s->w->encoder_be;

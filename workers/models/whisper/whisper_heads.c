@@ -4,7 +4,7 @@
 
 #define MAX_HEADS 20
 
-/* Of each published model, as OpenAI found them (the field alignment_heads of its
+/* The alignment heads that OpenAI found for each published model (the field alignment_heads of its
  * generation_config.json on Hugging Face). */
 static const struct {
     uint32_t vocab_size, d_model, decoder_layers;

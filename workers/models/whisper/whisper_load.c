@@ -8,7 +8,7 @@
 #include "workers/models/files/weights.h"
 #include "workers/models/whisper/whisper_session.h"
 
-/* Where values come from: a model's weights, or a generator when `weights` is NULL. */
+/* The values' source: a model's weights, or a generator if `weights` is NULL. */
 struct source {
     struct weights *weights;
     uint64_t state;
@@ -87,7 +87,7 @@ static void values_free(struct source *src)
     src->values_bytes = 0;
 }
 
-/* Room for so many values, which the source keeps; what was in it is lost. */
+/* Room for so many values, which the source keeps; former content is lost. */
 static float *values_new(struct source *src, int64_t count, struct err *err)
 {
     size_t bytes = (size_t)count * sizeof(float);
@@ -278,8 +278,8 @@ static int load_decoder_layer(struct whisper *w, struct source *src, uint32_t i,
     return rc;
 }
 
-/* The token embedding twice: to look rows up, and packed to multiply with, from what the table
- * holds of them. It is the largest by far: its values do not stay until the last layer is there. */
+/* Stores the token embedding twice: to look rows up, and, made from that table's values, packed to
+ * multiply with. It is the largest by far: its values do not stay until the last layer is there. */
 static int load_embedding(struct whisper *w, struct source *src, struct err *err)
 {
     int64_t d = w->config.d_model, vocab = w->config.vocab_size;
@@ -322,7 +322,7 @@ static int load_weights(struct whisper *w, struct source *src, struct err *err)
     return rc;
 }
 
-/* What a session's log-mel will take: something for itself, and something for each window. */
+/* Measures the memory of a session's log-mel: a fixed part, and a part for each window. */
 static int measure_mel(struct whisper *w, struct err *err)
 {
     struct backend *be = w->encoder_be;

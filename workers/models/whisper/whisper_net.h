@@ -1,5 +1,5 @@
-/* workers/models/whisper/whisper_net.h - Whisper's weights as they lie on the device. For
- * whisper*.c only.
+/* workers/models/whisper/whisper_net.h - Whisper's weights as they lie on the device. Private to
+ * workers/models/whisper.
  *
  * log-mel [3000][mel] - conv 3/1, GELU - conv 3/2, GELU - + positions [1500][d]
  *   encoder layer, x times:  x += out(attend(qkv(norm(x))));  x += fc2(gelu(fc1(norm(x))))
@@ -9,7 +9,7 @@
  *                            x += out(attend(q(norm(x)), kv));  x += fc2(gelu(fc1(norm(x))))
  *   norm -> times the token embedding -> logits [vocabulary]
  *
- * The sums x are float32 throughout; what enters a matrix product is of the model's precision. */
+ * The sums x are float32 throughout; the inputs of matrix products have the model's precision. */
 #ifndef NIGHTSHIFT_WORKERS_MODELS_WHISPER_WHISPER_NET_H
 #define NIGHTSHIFT_WORKERS_MODELS_WHISPER_WHISPER_NET_H
 

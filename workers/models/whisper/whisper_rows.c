@@ -1,7 +1,7 @@
-/* What a call says of branches: which rows they take part with, and who goes on from where.
+/* Checks a call's branches: which rows they have, and which branch continues from which.
  *
- * A call has a number, and each branch remembers the last call that named it: so every row is
- * checked against the others of its call in one pass, however many there are. */
+ * Each call has a number, and each branch remembers the last call that named it, so that one pass
+ * checks every row against the others of its call. */
 #include <string.h>
 
 #include "workers/models/whisper/whisper_session.h"
@@ -177,7 +177,7 @@ void whisper_finish_rows(struct whisper_session *s, const struct asr_row *rows,
 
 /* ---- branches ---- */
 
-/* As a source or as a destination; a source may have many. */
+/* Checks a source or a destination; a source may have many destinations. */
 static int name_branch(struct whisper_session *s, const struct asr_move *m, bool to, uint32_t i,
                        struct err *err)
 {

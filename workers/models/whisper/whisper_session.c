@@ -39,7 +39,7 @@ uint64_t whisper_slot_bytes(const struct asr_model *m, uint32_t branches)
     return cross_stride(w) + (branches ? branches : 1) * own_stride(w);
 }
 
-/* What may still be allocated, as far as is known. */
+/* The memory that may still be allocated, as far as is known. */
 static uint64_t find_free_memory(const struct backend *be)
 {
     uint64_t most = be->budget != 0 ? be->budget : be->info.memory_free;

@@ -2,9 +2,9 @@
  * whisper_rows.c, whisper_step.c and whisper_align.c share: the device memory of a session.
  *
  * Branch b of slot s is slot s * branches + b of the decoder's own caches, and looks at slot s of
- * the cross-attention's. What a branch is fed is stored in its own slot; what it has from another
- * (whisper_branch) stays where it is, and lies_in says where (gpu/backend.h, struct kv). So a
- * slot's position is stored once in a search, and looked at by all that have it in common. */
+ * the cross-attention's. A branch stores its own rows in its own slot. Rows that it shares with
+ * another branch (whisper_branch) stay in that one's slot, and lies_in says where (gpu/backend.h,
+ * struct kv). So a beam search stores a position once for all branches that share it. */
 #ifndef NIGHTSHIFT_WORKERS_MODELS_WHISPER_WHISPER_SESSION_H
 #define NIGHTSHIFT_WORKERS_MODELS_WHISPER_WHISPER_SESSION_H
 
@@ -17,14 +17,14 @@ struct branch {
     uint32_t seen;   /* tokens in its cache */
     uint32_t stored; /* others may have its own positions below, also where it has seen less */
     bool asked;      /* the last of them asked for a token: a row may follow it */
-    /* What a call says of it is checked with these. */
+    /* These check a call's use of the branch. */
     uint64_t call; /* the last one that named it */
     uint32_t from; /* rows: its first position, */
     uint32_t next; /*   and the one that may follow */
     bool to;       /* moves: named as a destination */
 };
 
-/* A step of so many rows: run once to prepare it, then recorded. */
+/* A step of one row count: run once to prepare it, then recorded. */
 struct bucket {
     bool prepared;
     struct recording *recording; /* NULL: not yet */
@@ -92,7 +92,7 @@ struct whisper_session {
     struct candidate *candidates; /* [R][top] */
     struct token_tail *tails;     /* [R], by own slot */
     uint16_t *lies_in;            /* [own_slots][positions]; in a session of several branches */
-    /* Of as many tokens as a window has at most (here T). */
+    /* T: the most tokens of a window. */
     struct tensor scores;  /* [align_heads * T][1500] float32 */
     struct tensor aligned; /* [T][1500] float32 */
 
@@ -145,8 +145,8 @@ void whisper_finish_rows(struct whisper_session *s, const struct asr_row *rows,
  * themselves for each number; n itself elsewhere. index: its place among them. */
 uint32_t whisper_step_width(const struct whisper_session *s, uint32_t n, uint32_t *index);
 
-/* What whisper_align wants to know of a step on its way: scores of these heads, of the first `rows`
- * rows, which are tokens [at, at + rows) of `tokens`. */
+/* whisper_align's request to a step: the scores of these heads for the first `rows` rows, which are
+ * tokens [at, at + rows) of `tokens`. */
 struct look {
     const struct whisper_head *heads;
     uint32_t head_count, frames;

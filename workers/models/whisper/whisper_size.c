@@ -1,4 +1,4 @@
-/* What a model and a session will take of a device's memory, before anything is loaded. */
+/* Predicts the device memory of a model and a session before anything is loaded. */
 #include "workers/models/whisper/whisper_net.h"
 
 #define KEYS_ROUND 16 /* backends keep keys in whole blocks */
@@ -18,7 +18,7 @@ static uint64_t encoder_layer_bytes(const struct whisper_config *c, enum precisi
            linear_bytes(wide, d, ffn) + 4 * d * sizeof(float);
 }
 
-/* Of what a step multiplies by (LINEAR_ROWS). */
+/* Bytes of a weight that steps multiply by (LINEAR_ROWS). */
 static uint32_t step_bytes(enum precision p, bool halves)
 {
     return halves && p == PRECISION_F32 ? 2 : precision_weight_bytes(precision_of_rows(p));
@@ -52,7 +52,7 @@ static uint64_t keys_bytes(const struct whisper_config *c, uint64_t keys, uint64
     return 2 * ((keys + KEYS_ROUND - 1) / KEYS_ROUND * KEYS_ROUND) * c->d_model * size;
 }
 
-/* As whisper_session.h lists them. */
+/* In the order of whisper_session.h. */
 static uint64_t window_bytes(const struct whisper_config *c, uint64_t size)
 {
     uint64_t d = c->d_model, frames = WHISPER_FRAMES, positions = WHISPER_POSITIONS;
@@ -69,8 +69,8 @@ static uint64_t row_bytes(const struct whisper_config *c, uint64_t size)
            c->vocab_size * (uint64_t)sizeof(float);
 }
 
-/* What backends keep beside: one window's keys and values while its attention is computed, and its
- * audio; processors the rows of a product of 8 bits, of all windows that are encoded at once. */
+/* The backend's scratch memory: one window's keys and values during its attention, and its audio;
+ * on processors also the rows of 8-bit products, of all windows that are encoded at once. */
 static uint64_t scratch_bytes(const struct whisper_config *c, enum precision p, uint64_t windows)
 {
     uint64_t size = dtype_size(precision_type(p)), rows = windows * WHISPER_POSITIONS;
@@ -81,7 +81,7 @@ static uint64_t scratch_bytes(const struct whisper_config *c, enum precision p, 
            (eight ? rows * widest : 0);
 }
 
-/* What whisper_align works on. */
+/* The buffers of whisper_align. */
 static uint64_t align_bytes(const struct whisper_config *c, uint64_t heads)
 {
     return heads ? (heads + 1) * c->max_target_positions * WHISPER_POSITIONS * sizeof(float) : 0;

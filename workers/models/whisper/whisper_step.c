@@ -1,13 +1,12 @@
 /* Tokens through the decoder, all branches of all slots at once: to logits, or to choices.
  *
- * What a step works on (which branch, which position, which token, what is asked) lies in device
- * memory, so that on a device that records operations a step is recorded once for each number of
- * rows and run again ever after. Row counts are rounded up for that: padding rows are nobody's, and
- * asked for nothing.
+ * A step's input (branch, position, token, ask) lies in device memory, so that a device that
+ * records operations records a step once for each number of rows, and replays it. Row counts are
+ * rounded up for that: padding rows belong to no branch and are asked for nothing.
  *
  * A row looks at earlier ones of its branch through the cache alone, and each layer stores the keys
- * of all rows before it looks at any: so a prompt's rows may be in one step. Where nothing is
- * recorded only rows that are asked for something have their logits computed. */
+ * of all rows before it looks at any: so a prompt's rows may be in one step. Without a recording,
+ * logits are computed only for rows that are asked for something. */
 #include <math.h>
 #include <string.h>
 
@@ -230,9 +229,9 @@ static int record_step_graph(struct whisper_session *s, struct bucket *b, uint32
     return rc;
 }
 
-/* The first step of a width prepares it, the second records it. Where a step cannot be recorded,
- * for want of memory or because a library does what no recording can hold, steps go on without; a
- * device that is lost says so again in the step itself. */
+/* The first step of a width prepares it, the second records it. If a step cannot be recorded, for
+ * lack of memory or because a library call cannot be recorded, steps run without recordings; a lost
+ * device fails again in the step itself. */
 static int run_choices(struct whisper_session *s, uint32_t width, uint32_t index, struct err *err)
 {
     struct bucket *b = &s->bucket[index];
@@ -252,7 +251,7 @@ static int run_choices(struct whisper_session *s, uint32_t width, uint32_t index
     return rc;
 }
 
-/* What the answered rows are asked for, and of padding up to `width` nothing, to the device. */
+/* Sends the asks of the answered rows to the device, and empty ones for padding up to `width`. */
 static int write_asks(struct whisper_session *s, const struct choice_ask *asks, uint32_t answered,
                       uint32_t width, struct err *err)
 {
@@ -262,7 +261,7 @@ static int write_asks(struct whisper_session *s, const struct choice_ask *asks, 
     return s->w->be->ops->write(s->w->be, s->asks, s->to_asks, width * sizeof(*s->asks), err);
 }
 
-/* Which rows are answered: those that are asked for something, or all; how many they are. */
+/* Finds the rows that are answered: the asked ones, or all. Returns their number. */
 static uint32_t list_answered(struct whisper_session *s, const struct choice_ask *asks, uint32_t n,
                               bool all)
 {

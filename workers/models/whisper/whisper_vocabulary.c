@@ -25,7 +25,7 @@
 /* ---- what is never said, where a model does not say it */
 
 /* The symbols that OpenAI's program never lets a model say: a token that is one of them, or a blank
- * and one of them. Of the notes, the first token of several, too. */
+ * and one of them. A note of several tokens bans its first token, too. */
 static const char *const symbols[] = {
     "\"",  "#",  "(",  ")",   "*",   "+",   "/",   ":",  ";",   "<",  "=",   ">",
     "@",   "[",  "\\", "]",   "^",   "_",   "`",   "{",  "|",   "}",  "~",   "「",
@@ -107,7 +107,7 @@ static int parse_once(struct reading *r, struct vocabulary **ret, struct err *er
     return rc;
 }
 
-/* What is suppressed is a matter of the tokens, which must be there before. */
+/* Suppression lists depend on the tokens, so these are parsed first. */
 static int parse_whisper_vocabulary(struct reading *r, struct vocabulary **ret, struct err *err)
 {
     json_t *unsaid = NULL;
@@ -215,7 +215,7 @@ static void list_free(struct token_list *l)
     buf_free(&l->text);
 }
 
-/* Text is what stands before the token of the end. */
+/* Tokens before the end token are text. */
 static int take_list(struct reading *r, const struct token_list *l, struct err *err)
 {
     static const char stop[] = "<|endoftext|>";
@@ -233,7 +233,7 @@ static int take_list(struct reading *r, const struct token_list *l, struct err *
     return 0;
 }
 
-/* What config.json says, under the names of generation_config.json. */
+/* Copies config.json's keys under the names of generation_config.json. */
 static int take_ct2_config(struct reading *r, const char *dir, struct err *err)
 {
     static const char *const keys[][2] = {{"suppress_ids", "suppress_tokens"},
@@ -327,7 +327,7 @@ static int count_languages(const struct ggml_token *t, size_t *texts, uint32_t r
     static const char stop[] = "<|endoftext|>";
     const size_t others = 2 + 6 + TIMESTAMPS;
 
-    /* Of a fine-tune's file it may be among the texts. */
+    /* In the file of a fine-tune it may be among the texts. */
     if (*texts && t[*texts - 1].len == strlen(stop) &&
         memcmp(t[*texts - 1].bytes, stop, strlen(stop)) == 0)
         --*texts;

@@ -1,5 +1,4 @@
-/* workers/models/whisper/whisper_vocabulary.h - the tokens of a Whisper model, in whichever layout
- * it is.
+/* workers/models/whisper/whisper_vocabulary.h - the tokens of a Whisper model, in any layout.
  *
  * Hugging Face's files are read as they are (vocabulary.h). Other layouts say the same in other
  * ways: CTranslate2's config.json has the suppressed tokens and the alignment heads under names of
@@ -13,7 +12,7 @@
 
 struct vocabulary;
 
-/* Of a model as model_dir_find gives it. ERR_MODEL with the file and what is wrong in it. */
+/* model: a path as model_dir_find returns it. ERR_MODEL names the file and what is wrong in it. */
 int whisper_vocabulary(const char *model, struct vocabulary **ret, struct err *err);
 
 #endif

@@ -137,7 +137,7 @@ static int load_logits(struct yamnet *y, const struct weights *w, struct err *er
     return rc;
 }
 
-/* Samples of so many patches, at least 1. */
+/* The samples of a number of patches, at least 1. */
 static size_t reach(uint32_t patches) { return YAMNET_PATCH + (patches - 1) * (size_t)YAMNET_HOP; }
 
 static int take_memory(struct yamnet *y, struct err *err)
@@ -171,7 +171,7 @@ static int take_memory(struct yamnet *y, struct err *err)
     return 0;
 }
 
-/* As many patches as ever, of silence, so that what the device takes for that is taken now. */
+/* Runs a full batch of silent patches, so that the device allocates its memory now. */
 static int warm_up_yamnet(struct yamnet *y, struct err *err)
 {
     size_t n = reach(y->patches);

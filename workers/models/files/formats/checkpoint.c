@@ -41,7 +41,7 @@ static const struct {
     "load it with transformers and save it with save_pretrained(DIR, safe_serialization=" \
     "True)"
 
-/* What is no zip archive, said as what it is. */
+/* If the file is no zip archive, the error names what it is. */
 static int check_start(const uint8_t *data, size_t len, struct err *err)
 {
     static const uint8_t before_1_6[] = {0x80, 2, 0x8a, 10, 0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20};
@@ -196,7 +196,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct weight *)a)->name, ((const struct weight *)b)->name);
 }
 
-/* The tensors of a dictionary; what else it holds (a training's epoch, say) does not matter. */
+/* The tensors of a dictionary; other values, such as a training's epoch, are ignored. */
 static int take_tensors(struct checkpoint *c, const struct pickle_value *dict, struct err *err)
 {
     int rc = 0;
@@ -225,7 +225,7 @@ static int take_tensors(struct checkpoint *c, const struct pickle_value *dict, s
     return 0;
 }
 
-/* Where the tensors are in a training's checkpoint. */
+/* The dictionary of tensors in a training checkpoint. */
 static const struct pickle_value *training_weights(const struct checkpoint *c,
                                                    const struct pickle_value *root)
 {

@@ -1,13 +1,13 @@
 /* workers/models/files/formats/checkpoint.h - the tensors of a PyTorch checkpoint:
  * pytorch_model.bin, or .pt.
  *
- * What torch.save has written since 1.6: a zip archive of uncompressed members, of which data.pkl
- * describes the tensors (see pickle.h; nothing of it is ever run) and data/KEY holds the bytes of
- * one storage, which several tensors may share. The file is mapped and nothing is copied. Two
- * layouts are known: a dictionary of tensors by name, as Hugging Face writes it, and OpenAI's
- * {"dims": {...}, "model_state_dict": {...}}. A training's checkpoint, which has the tensors under
- * "state_dict" (Lightning) or "model_state" and holds other things beside them, is read when one is
- * asked for: those other things may name classes, which are skipped and never made.
+ * Since 1.6 torch.save writes a zip archive of uncompressed members: data.pkl describes the tensors
+ * (see pickle.h; nothing of it is ever run), and data/KEY holds the bytes of one storage, which
+ * several tensors may share. The file is mapped and nothing is copied. Two layouts are known: a
+ * dictionary of tensors by name, as Hugging Face writes it, and OpenAI's {"dims": {...},
+ * "model_state_dict": {...}}. A training checkpoint has its tensors under "state_dict" (Lightning)
+ * or "model_state", beside other values. It is read only on request: classes that those values name
+ * are skipped and never created.
  *
  * Every tensor that is offered lies within its storage. Failures are ERR_MODEL with a printable
  * sentence (or ERR_MISSING, ERR_DENIED, ERR_IO from the system). Immutable after opening: any

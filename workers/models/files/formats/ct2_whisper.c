@@ -7,7 +7,7 @@
 #include "base/utf8.h"
 #include "workers/models/files/formats/ct2_file.h"
 
-/* Settings that may be missing, and what they are for Whisper. */
+/* Settings that may be missing, and Whisper's values of them. */
 static const struct {
     const char *name;
     int64_t value;

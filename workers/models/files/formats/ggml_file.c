@@ -167,7 +167,7 @@ static struct weight *next_place(struct ggml_file *g)
     return &g->tensor[g->count++];
 }
 
-/* As many as there are up to the end of the file. */
+/* Tensors follow each other up to the end of the file. */
 static int read_tensors(struct ggml_file *g, struct reader *r, struct err *err)
 {
     while (r->pos < r->len) {

@@ -18,7 +18,7 @@
 #include "base/err.h"
 #include "workers/models/files/weight.h"
 
-/* As the file has them, in its order; not checked. */
+/* The file's header fields, in its order; not checked. */
 struct ggml_sizes {
     uint32_t vocabulary, audio_positions, audio_state, audio_heads, audio_layers;
     uint32_t text_positions, text_state, text_heads, text_layers, mels;

@@ -11,7 +11,7 @@
 
 #include "workers/models/files/weight.h"
 
-/* Sets the type of w and what goes with it; false: this one is not read. */
+/* Sets the type of w and its dependent members; false: an unsupported type. */
 bool ggml_type_set(struct weight *w, uint32_t type);
 /* The bytes of a tensor of this type and shape; false: there is no such tensor. */
 bool ggml_type_bytes(const struct weight *w, uint64_t *ret);

@@ -200,7 +200,7 @@ static int drop_attributes(struct pickle *p, struct err *err)
     return rc != 0 ? rc : top_of_kind(p, PICKLE_DICT, &object, err);
 }
 
-/* NEWOBJ: a class and what its object is made of; neither matters. */
+/* NEWOBJ: a class and its arguments; both are ignored. */
 static int skip_object(struct pickle *p, struct err *err)
 {
     uint32_t value;
@@ -242,7 +242,7 @@ static int push_bool(struct pickle *p, bool v, struct err *err)
     return pickle_push(p, (struct pickle_value){.kind = PICKLE_BOOL, .u.integer = v}, err);
 }
 
-/* LONG1: so many bytes, little-endian, two's complement. */
+/* LONG1: a length and as many bytes, little-endian, two's complement. */
 static int push_long(struct pickle *p, struct err *err)
 {
     uint8_t n = reader_u8(&p->in);

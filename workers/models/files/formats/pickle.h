@@ -6,14 +6,14 @@
  * (torch._utils._rebuild_tensor_v2 and _rebuild_parameter, torch's storage types and
  * collections.OrderedDict), builds plain values for them, and refuses every other name by that
  * name. It reads numbers, text, lists, tuples, dictionaries and tensors; no object, no class.
- * pickle_parse_skipping leaves those out instead: what another name stands for, is called to make
- * or is built into is a value of which nothing is known. Nothing is called there either.
+ * pickle_parse_skipping does not refuse other names: anything made from them becomes an opaque
+ * value. It calls nothing either.
  *
- * What a hostile file can cost is bounded: bytes, values, memo entries and nesting below, and each
- * byte of input makes at most one value. Values may contain themselves (through the memo), so a
- * caller must not walk them without a bound of its own. Everything is checked when it is read:
- * a tensor that is handed out has a storage, at most PICKLE_MAX_RANK dimensions and no negative
- * number; what lies in the storage is the caller's to check. Immutable afterwards, any thread. */
+ * The cost of a hostile file is bounded: the limits below are for bytes, values, memo entries and
+ * nesting, and each byte of input makes at most one value. Values may contain themselves (through
+ * the memo), so a caller must not walk them without a bound of its own. Everything is checked when
+ * it is read: a tensor that is handed out has a storage, at most PICKLE_MAX_RANK dimensions and no
+ * negative number; the caller checks the storage's content. Immutable afterwards, any thread. */
 #ifndef NIGHTSHIFT_WORKERS_MODELS_FILES_FORMATS_PICKLE_H
 #define NIGHTSHIFT_WORKERS_MODELS_FILES_FORMATS_PICKLE_H
 
@@ -94,7 +94,7 @@ struct pickle;
 
 /* ERR_MODEL with a sentence. data is borrowed until pickle_free. */
 int pickle_parse(const void *data, size_t len, struct pickle **ret, struct err *err);
-/* For a training's checkpoints, which hold more than the tensors (settings, a specification): other
+/* Reads training checkpoints, which hold more than tensors (settings, a specification): unknown
  * names become PICKLE_OPAQUE values. */
 int pickle_parse_skipping(const void *data, size_t len, struct pickle **ret, struct err *err);
 void pickle_free(struct pickle *p); /* accepts NULL */

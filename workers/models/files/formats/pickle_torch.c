@@ -1,4 +1,4 @@
-/* The names that a checkpoint may use, and what becomes of them. Nothing here calls anything. */
+/* The names that a checkpoint may use, and their meanings. Nothing here calls anything. */
 #include <stdlib.h>
 #include <string.h>
 

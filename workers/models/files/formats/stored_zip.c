@@ -23,7 +23,7 @@ struct stored_zip {
     size_t count;
 };
 
-/* Where the central directory is. */
+/* The place of the central directory. */
 struct directory {
     uint64_t count, offset, bytes;
 };
