@@ -34,7 +34,7 @@ struct level {
     struct walk *walk;
     const char *prefix; /* name of the archive inside the outer one; NULL: the outer one */
     struct archive_reader *src;
-    /* Of the current entry: */
+    /* The current entry: */
     struct buf name; /* in full, with the archive's inside */
     uint32_t nth;    /* of that name */
     uint8_t head[SNIFF_HEAD_BYTES];
@@ -136,7 +136,7 @@ static int give_bytes(struct level *l, int64_t size, struct err *err)
     return rc;
 }
 
-/* What cannot be read is left to who asks for it by name, and is told why. */
+/* Records that an unreadable entry was left out: whoever asks for it by name gets the reason. */
 static int leave_out(const struct level *l)
 {
     if (l->walk->task->left_out)

@@ -18,25 +18,25 @@ struct archive_walk_task {
     /* A fresh stream of the archive's bytes, owned by the walk. Called once, and where a large
      * archive is inside once more. */
     int (*open)(void *arg, struct stream **ret, struct err *err);
-    /* One recording; what it points at is valid during the call. Negative: the walk ends with it.
+    /* One recording; its pointers are valid during the call. Negative: the walk ends with it.
      *
-     * A listing tells of all, with their first bytes. What can be read (code 0) is followed by its
-     * bytes, and where these do not come whole by the same entry again, with a code.
+     * A listing reports all entries, with their first bytes. A readable one (code 0) is followed by
+     * its bytes; if these are incomplete, the same entry follows again, with a code.
      *
-     * With `offers` the entry is told of those alone that may be read, without first bytes, and
-     * asked at once whether this one is wanted (1, 0, or a negative code). If so bytes follow. */
+     * With `offers` only readable entries are reported, without first bytes, and the return value
+     * says whether this one is wanted (1, 0, or a negative code). If it is, its bytes follow. */
     int (*entry)(void *arg, const struct decoder_entry *entry, struct err *err);
     bool offers;
-    /* The bytes in order, in pieces, and behind the last an empty one: the member came whole, by
-     * its size and its sums. Without that one it did not. */
+    /* The bytes in order, in pieces. An empty piece at the end says that the member is complete, by
+     * its size and its checksums. Without it the member is incomplete. */
     int (*bytes)(void *arg, const void *data, size_t n, struct err *err);
-    bool *left_out; /* set when there is what may be a recording, and is not told of; or NULL */
+    bool *left_out; /* set if a possible recording is not reported; or NULL */
     void *arg;
     struct stream_pulse pulse; /* while inner archives are read from memory */
     uint64_t max_entries;      /* of any kind, in all archives together */
     uint64_t max_bytes;        /* unpacked */
-    /* An archive inside of at most so many bytes is kept in memory while it is listed, and not
-     * looked into where it does not unpack whole. At least SNIFF_HEAD_BYTES. */
+    /* The largest inner archive, in bytes. It is kept in memory while it is listed, and skipped if
+     * it does not unpack completely. At least SNIFF_HEAD_BYTES. */
     uint64_t memory_bytes;
 };
 

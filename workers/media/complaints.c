@@ -44,7 +44,7 @@ static void take_line(char *to, size_t size, const char *format, va_list args)
     free(shown);
 }
 
-/* What it has no code for it says as a warning, and in two lines: the first names it. */
+/* FFmpeg reports an unsupported feature as a warning, in two lines: the first names it. */
 __attribute__((format(printf, 3, 0))) static void note_missing(struct media *m, int level,
                                                                const char *format, va_list args)
 {

@@ -9,8 +9,8 @@
 #include "workers/media/ffmpeg.h"
 #include "workers/media/ixml.h"
 
-/* Of the file's make, not of the recording: brands, names of handlers, ID3's private frames, which
- * hold anything, and the counts that Matroska's tools leave behind. */
+/* Tags of the file's making, not of the recording: brands, names of handlers, ID3's private frames,
+ * which hold anything, and the counts that Matroska's tools leave behind. */
 static const char *const skipped[] = {
     "major_brand",     "minor_version", "compatible_brands",     "handler_name",
     "vendor_id",       "id3v2_priv.",   "_STATISTICS_",          "NUMBER_OF_FRAMES",

@@ -2,8 +2,8 @@
  * Runs inside the decoder process; one thread.
  *
  * Whatever stands in a file, a list holds at most RESULT_TAGS_MAX tags and TAGS_BYTES of text, all
- * of it valid UTF-8: ill-formed bytes become U+FFFD, control characters blanks, and what is too
- * long is cut between two characters. What has no room any more is left out. */
+ * of it valid UTF-8: ill-formed bytes become U+FFFD, control characters blanks, and texts that are
+ * too long are cut between two characters. Tags beyond that are dropped. */
 #ifndef NIGHTSHIFT_WORKERS_MEDIA_CONTAINER_TAGS_H
 #define NIGHTSHIFT_WORKERS_MEDIA_CONTAINER_TAGS_H
 
@@ -29,8 +29,8 @@ void tag_list_put(struct tag_list *l, const char *source, const char *key, const
 void tag_list_chapter(struct tag_list *l, int64_t start_ms, int64_t end_ms, const char *title);
 void tag_list_free(struct tag_list *l);
 
-/* Of the container, of its audio track, of a WAV file's bext and iXML, and the chapters. Embedded
- * pictures and what only describes the file's own make are left out. */
+/* Reads the container, its audio track, a WAV file's bext and iXML, and the chapters. Skips
+ * embedded pictures and tags that only describe the file's making. */
 void tags_of_media(const struct media *m, struct tag_list *ret);
 
 #endif

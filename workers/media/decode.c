@@ -12,9 +12,10 @@
 #include "workers/media/track/track_choice.h"
 #include "workers/media/wire.h"
 
-/* Audio of a doubtful container is held back until so many packets have shown that it is real. */
+/* The packets that must show that a doubtful container's audio is real. Until then its audio is
+ * held back. */
 #define PROBATION_PACKETS 40
-/* Of the bytes read, and of the packets, so much must be audio. */
+/* The least share of audio in the bytes read, and in the packets. */
 #define REAL_SHARE 0.75
 /* Nobody records a thousand hours in one file; a hostile one lasts for ever. */
 #define MAX_SAMPLES ((int64_t)1000 * 3600 * DECODER_RATE_HZ)
@@ -81,7 +82,7 @@ static void name_source(const struct decode *d, const struct sources_one *of, ch
     snprintf(ret, 32, "%s%s%s", track, track[0] && channel[0] ? " " : "", channel);
 }
 
-/* Which channels of each track are heard: by who hears the mix; by who hears the sources apart. */
+/* Finds the channels of each track that are heard: in the mix, or apart as sources. */
 static void find_heard(const struct decode *d, bool apart, struct media_heard *ret)
 {
     const struct sources_one *list = NULL;
@@ -227,7 +228,7 @@ static int on_apart(void *arg, const int16_t *pcm, size_t n, struct err *err)
     return sources_channels(f->d->sources, f->ear, pcm, n, err);
 }
 
-/* Those of a film are one scene: nobody has chosen to have them apart. */
+/* A film's channels are one scene: nobody meant them to be heard apart. */
 static bool is_scene(const struct decode *d, const AVFrame *f)
 {
     return d->task->hearing.channels == HEARING_AUTO && f->ch_layout.nb_channels > 2 &&
@@ -268,7 +269,7 @@ static int begin_ear(struct decode *d, uint32_t ear, const AVFrame *f, struct er
     return rc == 0 && d->sources ? sources_begin(d->sources, ear, n, is_scene(d, f), err) : rc;
 }
 
-/* What the resamplers still have. */
+/* Flushes the resamplers. */
 static int flush_ear(struct decode *d, uint32_t ear, struct err *err)
 {
     struct from_ear from = {d, ear};
@@ -512,7 +513,7 @@ static void say_jumps(const struct decode *d, struct decode_remarks *remarks)
     }
 }
 
-/* What was wrong with audio that came out all the same, or that there is none. */
+/* Reports damage of audio that was decoded nevertheless. An error if there is no audio. */
 static int report_decode_damage(struct decode *d, struct decode_remarks *remarks, struct err *err)
 {
     struct media *m = &d->media;
@@ -594,7 +595,7 @@ static void account_ear(struct decode *d, uint32_t ear, uint64_t heard, struct d
     }
 }
 
-/* Of each track and channel, what sound there is, and whether it was heard. */
+/* Reports the sound of each track and channel, and whether it was heard. */
 static void report_channels(struct decode *d, struct decode_remarks *to)
 {
     struct media_heard heard[HEARING_SOURCES_MAX];
@@ -612,7 +613,7 @@ static void report_channels(struct decode *d, struct decode_remarks *to)
     }
 }
 
-/* Of several tracks the one with something to hear, where nobody asked for others. */
+/* If nobody asked for certain tracks, chooses the one with something to hear. */
 static int open_track(struct decode *d, struct stream *in, struct err *err)
 {
     struct hearing hearing = d->task->hearing;

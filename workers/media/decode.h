@@ -24,7 +24,7 @@ struct decode_task {
     struct hearing hearing;
 };
 
-/* What is said of a recording at its end. Words: "": nothing. */
+/* Remarks on a recording at its end. Texts are "" if there is nothing to say. */
 struct decode_remarks {
     char damage[400]; /* what was wrong, though audio came out */
     char clock[160];  /* where its clock jumps */

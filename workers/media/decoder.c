@@ -34,17 +34,17 @@
 #define DEFAULT_SILENCE_MS 60000u
 #define DEFAULT_MAX_ENTRIES 5000000u
 /* A member behind terabytes in a solid archive takes hours, a decoder in hostile hands could give
- * signs of life, or a byte a minute, for ever. It is waited for so many times as long as it may
- * compute, for others want the processor, too. */
+ * signs of life, or a byte a minute, for ever. A decoder may take this many times its processor
+ * time, since others use the processor, too. */
 #define WAIT_FACTOR 2
 #define STDERR_KEPT 2048
-#define KILLED_MS 5000 /* one that was killed ends so soon, or not at all */
+#define KILLED_MS 5000 /* a killed process ends within this time, or not at all */
 #define LEFT_MOST 64
 
 /* Set before threads start; see decoder.h. */
 static const char *program;
 static struct fork_server *shared;
-/* Of the shared server, from here on: who starts decoders takes turns. */
+/* Guards the shared server: threads take turns to start decoders. */
 static pthread_mutex_t sharing = PTHREAD_MUTEX_INITIALIZER;
 static bool told; /* that one died */
 
@@ -134,8 +134,8 @@ static int make_socket(const struct wire_request *request, int ends[2], struct e
     return rc;
 }
 
-/* What the child writes to its standard error waits in a pipe that never blocks it: the first 64
- * KiB are kept for the log, a flood is lost. */
+/* The child's standard error is a pipe that never blocks it: the first 64 KiB are kept for the log,
+ * the rest is lost. */
 static int make_error_pipe(int ends[2], struct err *err)
 {
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) {
@@ -216,7 +216,7 @@ static int launch_decoder_process(struct decoder *d, int file, const struct wire
 
         if (failed == EAGAIN)
             rc = err_set(err, ERR_NOMEM, "start a decoder: there are too many processes");
-        else if (failed == EPIPE) /* it says nothing: who starts many would hear it of each */
+        else if (failed == EPIPE) /* no message here: it would repeat for each decoder */
             rc = decoder_load(err) ? err->code
                                    : err_set(err, ERR_IO, "start a decoder: it ended before");
         else
@@ -323,7 +323,7 @@ int decoder_start_unpack(int file, const struct decoder_limits *limits, struct d
 
 /* --- its end --- */
 
-/* Those that could not be killed, until they end after all. */
+/* Processes that could not be killed, until they end. */
 static pid_t left_behind[LEFT_MOST];
 static pthread_mutex_t leaving = PTHREAD_MUTEX_INITIALIZER;
 
@@ -344,8 +344,9 @@ static void leave_behind(pid_t pid)
     pthread_mutex_unlock(&leaving);
 }
 
-/* Its wait status; a process that has ended already does not mind being killed. Who waits in the
- * kernel for a disk or a share that does not answer cannot be killed, and is not waited for. */
+/* Its wait status; a process that has ended already does not mind being killed. A process that
+ * waits in the kernel for a disk or a share that does not answer cannot be killed. It is left
+ * behind. */
 static int reap_decoder(struct decoder *d)
 {
     int status = d->pid > 0 ? spawn_end(d->pid, KILLED_MS) : 0;
@@ -381,7 +382,8 @@ static bool waits_for_disk(pid_t pid)
     return name_end && strncmp(name_end, ") D", 3) == 0;
 }
 
-/* As reap, but a process that has just closed its socket gets a moment to say how it ended. */
+/* Like reap, but waits a moment for the exit status of a process that has just closed its
+ * socket. */
 static int reap_patiently(struct decoder *d)
 {
     const struct timespec step = {.tv_nsec = 5 * 1000 * 1000};
@@ -391,7 +393,7 @@ static int reap_patiently(struct decoder *d)
     return reap_decoder(d);
 }
 
-/* The beginning of what it wrote to standard error, for the log: a crash often explains itself. */
+/* The beginning of its standard error, for the log: a crash often explains itself. */
 static void log_stderr(struct decoder *d)
 {
     char text[STDERR_KEPT];
@@ -473,7 +475,7 @@ static int report_decoder_nonsense(struct err *err, const char *what)
     return err_set(err, ERR_INPUT, "the decoder went astray on it (%.200s)", why);
 }
 
-/* Waits for a frame. What is wrong with the process is said as an error about the file. */
+/* Waits for a frame. A failure of the process becomes an error about the file. */
 static int next_frame(struct decoder *d, struct frame *ret, struct err *err)
 {
     const int64_t began_ms = clock_mono_ms();
@@ -549,7 +551,7 @@ static int take_end(struct decoder *d, const struct frame *f, struct decoder_eve
     return 0;
 }
 
-/* Of a listing what can be read is an event when all its bytes have come. */
+/* In a listing a readable entry becomes an event once all of its bytes have come. */
 static int take_entry(struct decoder *d, const struct frame *f, struct decoder_event *ret,
                       struct err *err)
 {

@@ -47,8 +47,8 @@ struct decoder_info {
     char container[32], codec[32];     /* valid UTF-8 */
     char left_out[200];                /* as well: the tracks and channels that are not heard */
     char mix_left_out[200]; /* by whoever hears the mix, which has all channels of a track */
-    /* What is heard apart, if it is more than one; as the tags. Samples are those of the mix, and
-     * of each of these. */
+    /* The sources, if there are several; borrowed like the tags. Samples hold the mix, then each
+     * source. */
     const struct result_source *sources;
     uint32_t source_count;         /* 0, or 2 to RESULT_SOURCES_MAX */
     const struct result_tag *tags; /* the title is among them; of an event: until the next call */
@@ -60,7 +60,8 @@ struct decoder_entry {
     uint32_t nth;       /* how many of that name were listed before it */
     uint64_t size_bytes;
     int64_t mtime_ms; /* -1 unknown */
-    /* Of a listing: made of its bytes by the parent, for nobody may say of himself who he is. */
+    /* Listings only: the parent computes these, because a decoder cannot be trusted with
+     * identities. */
     uint8_t fingerprint[16];  /* as workers/media/stream/fingerprint.h */
     uint8_t content_hash[16]; /* XXH3-128 of all its bytes, canonical */
     uint8_t head[64];         /* its first bytes, for sniffing */
@@ -77,8 +78,8 @@ struct decoder_end {
     const char *damage;       /* "" or what was wrong though audio came out */
     int64_t length; /* as total_samples: of a film whose pictures go on behind the sound; else 0 */
     const char *clock; /* "" or where the container's clock jumps, in words */
-    /* Of all of the recording, whatever was skipped: a decoder reads from the beginning. As the
-     * info's tags. */
+    /* The channels of the whole recording, whatever was skipped: a decoder reads from the
+     * beginning. Borrowed like the info's tags. */
     const struct result_channel *channels;
     uint32_t channel_count;
 };
@@ -95,7 +96,7 @@ struct decoder_event {
     struct decoder_end end;
 };
 
-/* What is decoded; borrowed during the call. All zeros: a file from its beginning. */
+/* The work of a decoder; borrowed during the call. All zeros: a file from its beginning. */
 struct decoder_work {
     const char *member; /* NULL or "": the file itself */
     const char *name;   /* what the file is called, by which some kinds are known alone; or NULL */
@@ -118,11 +119,11 @@ int decoder_start(int file, const struct decoder_work *work, const struct decode
 int decoder_start_list(int file, const struct decoder_limits *limits, struct decoder **ret,
                        struct err *err);
 
-/* Reads an archive once and hands on what is wanted of it: of each recording that can be read, in
- * the order and by the names of a listing, there is a DECODER_ENTRY (without its fingerprint and
- * first bytes), at which the decoder waits for decoder_answer. Are the recording's bytes wanted,
- * they come as DECODER_BYTES, the last of them empty: the recording came whole. Where that one is
- * missing before the next event, what came is not the recording. */
+/* Reads an archive once and returns the wanted recordings. Each readable recording, in the order
+ * and by the names of a listing, is a DECODER_ENTRY (without fingerprint and first bytes), at which
+ * the decoder waits for decoder_answer. If the recording is wanted, its bytes come as
+ * DECODER_BYTES; an empty one at the end shows that it is complete. If another event comes first,
+ * the recording is incomplete. */
 int decoder_start_unpack(int file, const struct decoder_limits *limits, struct decoder **ret,
                          struct err *err);
 /* Answers the DECODER_ENTRY that decoder_next has just returned. An error says what is wrong with
@@ -145,26 +146,25 @@ void decoder_cancel(struct decoder *d);
 /* Kills and reaps; NULL is fine. One that cannot be killed is left behind after some seconds. */
 void decoder_close(struct decoder *d);
 
-/* Many decoders will be started: they share a fork server from here on, which spares each of them
- * the loading of its libraries. It ends with the calling thread, and what it started with it; so
- * the main thread calls both, before others start and after they have ended. One that died is told
- * of in the log, the first time, and whichever thread finds out starts another one: such threads
- * live as long as decoders are wanted. Without it each decoder has a server of its own. */
+/* Makes all decoders share a fork server, which saves each of them loading its libraries. The
+ * server and its decoders end with the calling thread; so the main thread calls both, before others
+ * start and after they have ended. If the server dies, the first time is logged, and the thread
+ * that notices starts another one; such a thread must live as long as decoders are wanted. Without
+ * it each decoder has a server of its own. */
 void decoder_share_server(void);
 void decoder_drop_server(void);
 
-/* Into this process the libraries that a decoder opens as it begins: to look at them, and to say
- * why decoders end.
+/* Loads a decoder's libraries into this process, to examine them, and to explain why decoders end.
  * ERR_LIBRARY says which one is missing or not whole. */
 int decoder_load(struct err *err);
 
 /* The program to start instead of /proc/self/exe (tests); NULL restores. Before threads only. */
 void decoder_set_program(const char *path);
 
-/* Its exit status when it could not read what it was asked for: before it touched the file, so that
- * this says nothing of the recording. Whoever calls it by hand sees it, too: sysexits.h's usage. */
+/* A decoder's exit status if it could not read its request. It has not touched the file then, so
+ * the recording is not to blame. A manual call ends so, too: it is usage in sysexits.h. */
 #define DECODER_EXIT_UNASKED 64
-/* Its argument where no recording will be decoded: it opens no libraries. */
+/* The argument of a decoder that will not decode: it opens no libraries. */
 #define DECODER_BARE "--bare"
 /* main() of the hidden `nightshift decoder` command. Returns the exit status. */
 int decoder_main(int argc, char **argv);

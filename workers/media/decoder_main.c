@@ -84,7 +84,7 @@ static int on_entry(void *arg, const struct decoder_entry *entry, struct err *er
     return send_out(s, WIRE_ENTRY, err);
 }
 
-/* As on_entry, and whether the parent wants its bytes: 1, 0, or an error. */
+/* Like on_entry, and asks whether the parent wants the bytes: 1, 0, or an error. */
 static int on_offer(void *arg, const struct decoder_entry *entry, struct err *err)
 {
     struct session *s = arg;
@@ -126,7 +126,7 @@ struct sums {
     uint8_t blocks[16], whole[HASH_BYTES];
 };
 
-/* Of a whole stream, which is then at its beginning again. */
+/* Reads the whole stream, then seeks back to its beginning. */
 static int stream_sums(struct stream *in, struct sums *ret, struct err *err)
 {
     struct hash *whole = hash_new();

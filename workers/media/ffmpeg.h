@@ -21,7 +21,7 @@
 #include "base/err.h"
 #include "base/library.h"
 
-/* What is called, by library. Whoever wants another one adds it here and below. */
+/* The functions that are called, by library. Add new ones here and below. */
 #define FFMPEG_UTIL(of)                                                                    \
     of(av_channel_layout_compare) of(av_channel_layout_copy) of(av_channel_layout_default) \
         of(av_channel_layout_from_mask) of(av_channel_layout_uninit) of(av_dict_free)      \

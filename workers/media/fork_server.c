@@ -80,8 +80,8 @@ static int send_order(int sock, const int files[], size_t count)
     return sent == 1 ? 0 : errno;
 }
 
-/* Its number, or the negative of an errno value. Whoever does not answer is given up: it has
- * nothing else to do. */
+/* The process's number, or a negative errno value. A server that does not answer is given up: it
+ * has nothing else to do. */
 static pid_t get_answer(int sock)
 {
     struct pollfd f = {.fd = sock, .events = POLLIN};
@@ -113,7 +113,7 @@ int fork_server_start(struct fork_server *s, const int files[], size_t count, pi
         return rc;
     if (answer < 0)
         return -answer;
-    setpgid(answer, answer); /* as it does itself: whoever is first */
+    setpgid(answer, answer); /* the child does the same: either may be first */
     *ret = answer;
     return 0;
 }
@@ -174,8 +174,8 @@ static bool place_files(const int files[], int count)
     return close_range((unsigned)(FIRST_FD + count), ~0u, 0) == 0;
 }
 
-/* As fork, but a child of our parent's: the C library has no name for that. There is one thread,
- * and it holds none of the library's locks. */
+/* Like fork, but the child's parent is our parent; the C library has no call for that. Safe because
+ * this process has one thread, which holds none of the library's locks. */
 static pid_t fork_sibling(void)
 {
     return (pid_t)syscall(SYS_clone, CLONE_PARENT | SIGCHLD, NULL, NULL, NULL, NULL);

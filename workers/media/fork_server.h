@@ -1,14 +1,13 @@
 /* workers/media/fork_server.h - processes that begin where loading has ended.
  *
- * Most of what a short-lived process costs is the dynamic linker's work and the kernel's for it
- * (some 25 ms with FFmpeg's libraries). A fork server is a process that has loaded, opens nothing,
- * parses nothing, and forks itself for whoever started it: a fork server as fuzzers have them, a
- * zygote in Android's words. Its offspring has the same addresses everywhere, so what one of them
- * gives away about them holds for the next: what keeps them apart is what they lock themselves
- * into after the fork.
+ * Most of the cost of a short-lived process is dynamic linking (some 25 ms with FFmpeg's
+ * libraries). A fork server is a process that has loaded its libraries, opens nothing, parses
+ * nothing, and forks itself on request: like the fork servers of fuzzers, or Android's zygote. All
+ * of its children have the same address layout, so an address that one leaks holds for the next:
+ * only the sandbox that each enters after the fork separates them.
  *
- * They are children of the process that has the server, not of the server (CLONE_PARENT): it waits
- * for them as for any other, and they outlive the server. They die, if they ask for that
+ * They are children of the server's parent, not of the server (CLONE_PARENT): the parent waits for
+ * them as for any other, and they outlive the server. They die, if they ask for that
  * (PR_SET_PDEATHSIG), with the thread that opened it. Linux only. */
 #ifndef NIGHTSHIFT_WORKERS_MEDIA_FORK_SERVER_H
 #define NIGHTSHIFT_WORKERS_MEDIA_FORK_SERVER_H

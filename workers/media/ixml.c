@@ -81,7 +81,7 @@ static void pop_element(struct scan *s)
     s->leaf = false;
 }
 
-/* What stands between < and >; false: the end. */
+/* Handles the text between < and >. False at the end. */
 static bool consume_tag(struct scan *s, const char *tag, size_t n,
                         void (*fn)(void *arg, const char *key, const char *value), void *arg)
 {

@@ -20,7 +20,7 @@ struct listed_member {
 
 static inline bool listed_member_is_on(const struct listed_member *l) { return l->sampled != NULL; }
 
-/* Of a member of so many bytes. */
+/* size: of the member, in bytes. */
 int listed_member_begin(struct listed_member *l, uint64_t size, struct err *err);
 /* Its bytes in order, and behind the last none, which ends it: then its fingerprint and
  * hash are there. ERR_EMPTY: more is to come. ERR_PROTOCOL: they are more or fewer than was said.

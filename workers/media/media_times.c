@@ -1,9 +1,9 @@
-/* What a container says of times: when it begins, how long it is (workers/media/open_media.h). */
+/* A container's times: its beginning and its length (workers/media/open_media.h). */
 #include <string.h>
 
 #include "workers/media/open_media.h"
 
-/* Of those that are seen or heard: others have clocks of their own, such as a time code's. */
+/* Only audio and video streams count: others have clocks of their own, such as a time code's. */
 static bool keeps_time(const AVStream *s)
 {
     return (s->codecpar->codec_type == AVMEDIA_TYPE_AUDIO ||

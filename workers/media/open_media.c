@@ -20,8 +20,8 @@
 /* The same in any container: more than a hundred seconds of the fastest video. */
 #define SCAN_BYTES ((uint64_t)4 << 30)
 
-/* Containers that hold audio and open nothing but the bytes they are given. What is not here
- * (playlists, concat, sdp, devices, pictures, subtitles, module music) is never opened. */
+/* Containers that hold audio and open nothing but the bytes they are given. All others (playlists,
+ * concat, sdp, devices, pictures, subtitles, module music) are never opened. */
 static const char *const allowed_formats =
     "aa,aac,ac3,act,aea,aiff,amr,ape,asf,asf_o,ast,au,avi,avr,caf,dhav,dsf,dss,dts,dtshd,dv,eac3,"
     "flac,"
@@ -32,7 +32,7 @@ static const char *const allowed_formats =
     "truehd,"
     "tta,ty,voc,vqf,w64,wav,wsd,wtv,wv,xa,xwma";
 
-/* Those of stream/kinds.h, which are never found by their bytes. */
+/* The kinds of stream/kinds.h, which are never found by their bytes. */
 static const char *const headerless_formats = "alaw,g722,g723_1,g726le,g729,gsm,mulaw,sln,wav";
 
 /* Frames one after the other, found by their sync word alone. */
@@ -141,8 +141,8 @@ static int make_io(struct media *m, struct err *err)
     return 0;
 }
 
-/* RIFF and FORM say in their first bytes how long the file is; FFmpeg makes do with what is there
- * and does not tell. Recorders that never went back to fill the size in left 0 or all ones. */
+/* RIFF and FORM say in their first bytes how long the file is; FFmpeg reads a shorter file without
+ * a complaint. Recorders that never went back to fill the size in left 0 or all ones. */
 static int read_promise(struct media *m, struct err *err)
 {
     uint8_t head[8];
@@ -274,8 +274,8 @@ static int open_container(struct media *m, const AVInputFormat *format, struct e
     }
     if (av < 0)
         return report_open_failure(m, av, "not a readable recording", err);
-    /* A look at what lies behind the sound found the archive cut short: who decodes the sound will
-     * come by there. */
+    /* Searching behind the sound found that the archive is cut short: decoding will report that
+     * when it gets there. */
     if (m->in->sequential && m->in_err.code == ERR_INPUT) {
         m->in_err = (struct err){0};
         m->io->error = 0;
@@ -457,8 +457,8 @@ static bool has_channel(const struct media *m, const AVStream *track)
     return n <= 0 || m->hearing.channel <= (uint32_t)n;
 }
 
-/* Of all tracks those that can be heard; of tracks that were named all that are there; where one
- * channel is to be heard, of tracks that have it. */
+/* Opens the decodable tracks if all are asked for, else every named track that exists. If one
+ * channel is asked for, skips tracks that lack it. */
 static int open_several(struct media *m, struct err *err)
 {
     const uint32_t all = audio_before(m, m->fmt->nb_streams);

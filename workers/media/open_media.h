@@ -64,8 +64,7 @@ void media_go_on(struct media *m, uint32_t ear, const struct media_ear *next);
 
 /* m is zeroed by the caller and freed by media_close in any case. Heard are those of hearing's
  * tracks that are there, and have its channel; of a film without sound there is none (ear_count 0).
- * Errors: ERR_INPUT with the reason, and what the
- * stream gives. */
+ * Errors: ERR_INPUT with the reason, and the stream's errors. */
 int media_open(struct media *m, struct stream *in, const struct hearing *hearing, struct err *err);
 void media_close(struct media *m);
 
@@ -77,12 +76,12 @@ int64_t media_track_ms(const struct media *m, uint32_t nth);
 /* Did an ear hear it, all of it or a stretch? */
 bool media_hears(const struct media *m, uint32_t nth);
 
-/* What is said of a recording that DRM keeps from everybody but a player. */
+/* The error for a recording with DRM. */
 int media_refuse_encrypted(struct err *err);
 
 /* From here on FFmpeg's complaints are noted in the media that they are of. */
 void media_hear_complaints(void);
-/* Those of contexts that FFmpeg makes for itself are m's, until NULL. Of the thread. */
+/* Attributes complaints from FFmpeg's internal contexts in this thread to m; NULL ends that. */
 void media_finds_out(struct media *m);
 /* No audio track was found. 0: it is a film without sound. ERR_INPUT: it is no film, or has a track
  * of a kind that FFmpeg does not know as audio. */
@@ -112,8 +111,8 @@ struct media_heard {
     uint32_t channels;
     uint64_t heard; /* of the first 64 */
 };
-/* What is not heard: "track 2 (eng, no channel 2), channel 1"; "" where all is. heard: of each ear.
- */
+/* Lists the tracks and channels that are not heard: "track 2 (eng, no channel 2), channel 1"; "":
+ * all are heard. heard: one for each ear. */
 void media_left_out(const struct media *m, const struct media_heard *heard, char *ret, size_t size);
 
 /* When the file begins, by the clock of an ear's program: the earliest of its sound and pictures,

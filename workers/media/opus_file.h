@@ -1,7 +1,7 @@
 /* workers/media/opus_file.h - PCM as an Ogg Opus file, by FFmpeg's encoder.
  *
- * It parses nothing: what it takes is samples, as a decoder process (decoder.h) sends them. So it
- * runs where its caller does. One thread per struct. */
+ * It takes samples from a decoder process (decoder.h) and parses nothing, so it runs in its
+ * caller's process. One thread per struct. */
 #ifndef NIGHTSHIFT_WORKERS_MEDIA_OPUS_FILE_H
 #define NIGHTSHIFT_WORKERS_MEDIA_OPUS_FILE_H
 
@@ -18,9 +18,9 @@ struct opus_file;
 typedef int (*opus_file_write)(void *arg, const void *data, size_t n, struct err *err);
 /* ERR_MISSING: this FFmpeg has no libopus. */
 int opus_file_new(opus_file_write write, void *arg, struct opus_file **ret, struct err *err);
-/* n samples of 16 kHz, mono. ERR_NOMEM, ERR_IO (FFmpeg's), and what `write` brings. */
+/* n samples of 16 kHz, mono. ERR_NOMEM, ERR_IO (FFmpeg's), and the errors of `write`. */
 int opus_file_put(struct opus_file *o, const int16_t *pcm, size_t n, struct err *err);
-/* What is left, and the end of the file. */
+/* Writes the remaining samples and ends the file. */
 int opus_file_end(struct opus_file *o, struct err *err);
 void opus_file_free(struct opus_file *o); /* NULL is fine */
 

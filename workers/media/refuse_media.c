@@ -1,5 +1,5 @@
-/* Why a recording cannot be heard: what it is that this FFmpeg cannot decode, or that somebody has
- * encrypted it. */
+/* The reason why a recording cannot be heard: this FFmpeg cannot decode its kind, or it is
+ * encrypted. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@ int media_refuse_encrypted(struct err *err)
 
 #define SCRAMBLED_BYTES ((size_t)1 << 20) /* of a transport stream are looked at */
 
-/* Scrambled packets of a transport stream say so; what they hold looks like damage. */
+/* A transport stream marks scrambled packets; their content looks like damage. */
 static bool is_scrambled(struct media *m)
 {
     uint8_t *head;
@@ -43,7 +43,7 @@ static bool is_scrambled(struct media *m)
     return scrambled > 16 && scrambled > clear;
 }
 
-/* Of a transport stream: a kind of audio that this FFmpeg does not know at all; NULL: none. */
+/* The name of a transport stream's audio kind that this FFmpeg does not know; NULL: none. */
 static const char *unknown_audio(const AVFormatContext *fmt)
 {
     if (strncmp(fmt->iformat->name, "mpegts", 6) != 0)
@@ -75,7 +75,7 @@ static bool may_be_sound(const struct media *m, const AVStream *stream)
 
     if (p->codec_type == AVMEDIA_TYPE_UNKNOWN || p->codec_id != AV_CODEC_ID_NONE)
         return p->codec_type == AVMEDIA_TYPE_UNKNOWN;
-    /* Of no kind that anybody can name: its description may be damaged. Time code has a tag. */
+    /* A stream of unknown kind may have a damaged description. Time code has a tag. */
     return p->codec_type == AVMEDIA_TYPE_VIDEO ||
            (p->codec_type == AVMEDIA_TYPE_DATA &&
             (p->codec_tag == 0 || strncmp(m->fmt->iformat->name, "mpegts", 6) == 0));
@@ -87,7 +87,7 @@ static bool is_film(const struct media *m)
     const char *name = m->fmt->iformat->name;
     bool pictures = false;
 
-    /* What FFmpeg complains of may be where the sound was described. */
+    /* FFmpeg's complaint may be about the description of the sound. */
     if (m->score <= MEDIA_DOUBTFUL_SCORE || m->in_err.code != 0 || m->complaints > 0 ||
         strstr(name, "_pipe") || strncmp(name, "image2", 6) == 0)
         return false;

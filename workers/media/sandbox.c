@@ -142,7 +142,7 @@ static int enter_landlock(uint32_t most, uint32_t *ret)
 
 /* --- seccomp --- */
 
-/* A system call, and what its arguments must be beside. */
+/* A system call, and the required values of its arguments. */
 struct call {
     const char *name;
     unsigned count;
@@ -158,10 +158,9 @@ struct call {
 #define OWN_PID UINT64_MAX
 #define OWN_SOCKET (UINT64_MAX - 1)
 
-/* What decoding a file that is open already needs: reading it where one says, frames to the parent
- * and its answers, words to standard error, memory, time, an end. What takes a descriptor finds 0
- * to 4 alone. fcntl, ioctl and prctl are not among them: F_SETOWN and its like send signals to any
- * process. */
+/* The calls that decoding an open file needs: reading at an offset, frames to the parent and its
+ * answers, text to standard error, memory, time, exit. Calls with a descriptor may use only 0 to 4.
+ * fcntl, ioctl and prctl are not among them: F_SETOWN and its like send signals to any process. */
 static const struct call allowed_calls[] = {
     {.name = "pread64"},
     {.name = "sendmsg", .count = 1, .args = {IS(0, OWN_SOCKET)}},

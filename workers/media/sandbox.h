@@ -42,13 +42,13 @@ struct sandbox_report {
  * callers only. */
 int sandbox_enter(const struct sandbox_wish *wish, struct sandbox_report *ret, struct err *err);
 
-/* Tries what must fail inside and notes the answers. For a process that is locked in: outside, it
- * would really start one. Closes standard input. */
+/* Tries calls that must fail inside and notes the results. Only a sandboxed process may call it:
+ * elsewhere it would really start a process. Closes standard input. */
 void sandbox_try(struct sandbox_report *report);
 
-/* What is in force on this machine: starts a decoder process, locks it in and lets it try. Any
- * thread. By the shared fork server, where there is one: then decoders' libraries are there, too;
- * else without them, which takes a fifth of the time. */
+/* Reports the layers in force on this machine: starts a decoder process, sandboxes it and lets it
+ * try. Any thread. Uses the shared fork server, if there is one, with the decoders' libraries; else
+ * runs without them, which takes a fifth of the time. */
 int sandbox_check(struct sandbox_report *ret, struct err *err);
 
 /* The layers in words. */

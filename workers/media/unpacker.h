@@ -18,12 +18,12 @@ struct unpacker;
 /* Is the member of the archive `file` (borrowed) only come by from the front? By its first bytes
  * and the member's name. */
 bool unpacker_serves(int file, const char *member);
-/* How many bytes each of so many processes may keep of members at once: all of them a sixteenth of
- * the memory that there is, but 128 MiB at least, and each 1 GiB at most. 0 is 1. */
+/* The bytes of members that each of `processes` processes may keep at once: together a sixteenth of
+ * the machine's memory, but at least 128 MiB; each at most 1 GiB. 0 is 1. */
 uint64_t unpacker_most(uint32_t processes);
 
-/* file is borrowed during the call. pulse: called for every sign of life (decoder_on_pulse). As
- * decoder_start. */
+/* file is borrowed during the call. pulse: called for every sign of life (decoder_on_pulse). Errors
+ * of decoder_start. */
 int unpacker_open(int file, void (*pulse)(void *arg), void *arg, struct unpacker **ret,
                   struct err *err);
 void unpacker_close(struct unpacker *u); /* NULL is fine */
@@ -34,10 +34,10 @@ struct unpacker_member {
     uint64_t bytes;
 };
 
-/* The recording at which it stands, or comes to when that one has been answered. ERR_EMPTY: there
- * are no more. As decoder_next. */
+/* The current recording, or the next one if that has been answered. ERR_EMPTY: there are no more;
+ * else errors of decoder_next. */
 int unpacker_next(struct unpacker *u, struct unpacker_member *ret, struct err *err);
-/* At its end: there was nothing that cannot be read, which is passed by without a word. */
+/* At its end: whether every entry could be read. Unreadable ones are skipped silently. */
 bool unpacker_saw_all(const struct unpacker *u);
 /* Answers: it is not wanted. */
 int unpacker_pass(struct unpacker *u, struct err *err);

@@ -51,8 +51,8 @@ int archive_refuse_part(struct err *err)
 
 /* --- parts --- */
 
-/* Of a zip the last part ends with its own number, counted from 0; zip asks for another program to
- * join them, since the offsets inside count from the beginning of each. */
+/* The last part of a zip ends with its own number, counted from 0. Joining the parts takes another
+ * program, since offsets count from the beginning of each part. */
 static bool is_last_of_zips(const uint8_t *tail, size_t len)
 {
     for (size_t at = len < 22 ? 0 : len - 22 + 1; at-- > 0;) {
@@ -108,7 +108,7 @@ static int over_limit(struct archive_reader *src)
                    (unsigned long long)(src->budget.max_bytes >> 20));
 }
 
-/* A bomb may be skipped as well as read: what a filter (gzip ...) has put out counts too. */
+/* Skipping a bomb costs as much as reading it, so the output of a filter (gzip ...) counts, too. */
 static bool within_limit(struct archive_reader *src)
 {
     la_int64_t filtered;
@@ -207,7 +207,8 @@ static int enable_all(struct archive *a)
     return 0;
 }
 
-/* What libarchive does not do is no damage. It has no codes for these, only words. */
+/* Recognizes features that libarchive lacks, which are no damage. It reports them by text, without
+ * codes. */
 static int name_limit(const char *said, struct err *err)
 {
     static const struct {
@@ -365,8 +366,8 @@ static int next_block(struct archive_reader *src, struct err *err)
     } while (rc == ARCHIVE_RETRY);
     if (rc == ARCHIVE_EOF) {
         src->block_len = 0;
-        /* Where a sparse member ends: further than its last block when a hole follows that. Any
-         * other member that ends early is cut short. */
+        /* A sparse member ends behind its last block if a hole follows. Any other member that ends
+         * early is cut short. */
         src->block_at = src->is_sparse && offset > src->at ? offset : src->at;
         return src->block_at > src->at;
     }
@@ -382,8 +383,8 @@ static int next_block(struct archive_reader *src, struct err *err)
     return 1;
 }
 
-/* No archive, but what a filter (gzip ...) has put out: taken when it is a recording, so that a
- * compressed log is not. What the filter says of a name is its file's, and an old one. */
+/* Takes a filter's output (gzip ...) that is no archive, if it is a recording: a compressed log is
+ * not. A name that the filter states is ignored: it is an old name of the file. */
 static int take_alone(struct archive_reader *src, struct archive_entry *e, struct archive_item *ret,
                       struct err *err)
 {

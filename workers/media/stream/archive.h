@@ -44,8 +44,8 @@ int64_t archive_reader_read(struct archive_reader *src, void *to, size_t n, stru
 /* Entries that this pass has come to; the current one has the number before. */
 uint64_t archive_reader_entries(const struct archive_reader *src);
 
-/* What is charged for bytes that are unpacked. What a filter (gzip ...) has put out since the pass
- * began must stay below the bound, too. */
+/* The budget of unpacked bytes. The output of a filter (gzip ...) since the pass began must stay
+ * below the bound, too. */
 struct archive_budget {
     uint64_t unpacked, max_bytes;
 };
@@ -56,7 +56,7 @@ struct archive_budget archive_reader_charge(struct archive_reader *src,
 /* Bytes unpacked, of the budget that is charged. */
 uint64_t archive_reader_unpacked(const struct archive_reader *src);
 
-/* What is said of an encrypted entry, and of a piece of an archive that was split. */
+/* The errors for an encrypted entry and for a part of a split archive. */
 int archive_refuse_encrypted(struct err *err);
 int archive_refuse_part(struct err *err);
 

@@ -6,8 +6,8 @@
  * i * size / (FINGERPRINT_SPACED + 1) rounded down to FINGERPRINT_BLOCK, i = 1 ..., and its last
  * FINGERPRINT_BLOCK bytes: ascending offsets, so a stream gives the same value as a file.
  *
- * Of a larger file whose blocks are those of a recording that was heard, and whose other bytes are
- * not, `enqueue` takes the XXH3-128 of all bytes instead. */
+ * If a larger file has the blocks of a recording that was heard, but other bytes between them,
+ * `enqueue` uses the XXH3-128 of all bytes instead. */
 #ifndef NIGHTSHIFT_WORKERS_MEDIA_STREAM_FINGERPRINT_H
 #define NIGHTSHIFT_WORKERS_MEDIA_STREAM_FINGERPRINT_H
 
@@ -23,10 +23,10 @@
  * size >= 2 * (SPACED + 1) * BLOCK = 14 blocks. */
 #define FINGERPRINT_WHOLE (16u * FINGERPRINT_BLOCK)
 
-/* Of an open file, by pread. size is what fstat said. */
+/* Reads an open file by pread. size: from fstat. */
 int fingerprint_fd(int fd, uint64_t size, uint8_t ret[16], struct err *err);
 
-/* Of a stream whose size is known beforehand: feed everything in order, then end. */
+/* The fingerprint of a stream of known size: feed everything in order, then end. */
 struct fingerprint;
 int fingerprint_new(uint64_t size, struct fingerprint **ret, struct err *err);
 void fingerprint_feed(struct fingerprint *f, const void *data, size_t len);

@@ -23,15 +23,15 @@ struct headerless {
 uint8_t headerless_of(const char *name);
 #define HEADERLESS_MAX 32u
 const struct headerless *headerless_at(uint8_t number); /* NULL: there is none of this number */
-/* May a file of such a name that begins so be one? Not with a known header, and not when it is
- * text or another program's file of that ending. Of an empty one nobody knows: 0. */
+/* May a file of such a name that begins so be one? Not with a known header, and not when it is text
+ * or another program's file of that ending. 0 for an empty file. */
 int headerless_fits(const void *head, size_t len);
 
 /* By the first bytes, and where these say nothing by the name of a kind without a header. */
 enum media_kind kind_of_file(const char *name, const void *head, size_t len);
 
-/* A known kind of recording that nothing here can decode: what it is and what converts it, as a
- * sentence that lives for ever. NULL: it is none. name may be "". */
+/* The sentence for a known kind of recording that nothing here can decode: its name and a program
+ * that converts it. Static. NULL: it is none. name may be "". */
 const char *undecodable(const char *name, const void *head, size_t len);
 
 #endif

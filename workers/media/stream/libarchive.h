@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "base/library.h"
 
-/* What is called. Whoever wants another one adds it here and below. */
+/* The functions that are called. Add new ones here and below. */
 /* clang-format off */
 #define LIBARCHIVE(of) \
     of(archive_entry_filetype) of(archive_entry_hardlink) \

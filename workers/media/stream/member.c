@@ -2,8 +2,8 @@
  *
  * Unpacking goes forward only. The last RING_BYTES stay in memory; a reader that goes back further
  * makes the unpacking begin anew and skip to where it was. So an mp4 whose index stands at its end
- * costs two passes, memory stays bounded, and nothing is written to a disk. Of members that a walk
- * comes by, the first pass is the walk's own and the second one is shared by all of them. */
+ * costs two passes, memory stays bounded, and nothing is written to a disk. During a walk, the
+ * first pass over each member is the walk's own, and all members share the second. */
 #include "workers/media/stream/stream.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 #define RING_BYTES ((int64_t)16 << 20)
 #define FILL_BYTES ((int64_t)256 << 10)
-/* Past so many passes the member is one that cannot be read in this way in sensible time. */
+/* The most passes: a member that needs more cannot be read in sensible time. */
 #define MAX_RESTARTS 200
 
 struct member_stream {
@@ -244,7 +244,7 @@ void member_again_end(struct member_again *again)
     stream_close(again->under);
 }
 
-/* What follows "entry//" in name, NULL when name does not begin so. */
+/* The rest of name behind "entry//"; NULL: name does not begin so. */
 static const char *behind_entry(const char *name, const char *entry)
 {
     size_t len = strlen(entry);

@@ -57,7 +57,7 @@ static struct riff_chunk *wanted_of(const uint8_t *head, struct riff_chunk *want
 
 #define BEHIND_LEAST 4096 /* bytes: less may be padding, or somebody's mark */
 
-/* What a walk over the chunks knows. */
+/* The state of a walk over the chunks. */
 struct walk {
     int64_t at;    /* the next chunk */
     int64_t large; /* the size of `data` by a ds64 chunk */
@@ -121,7 +121,7 @@ static int one_chunk(struct stream *in, struct walk *w, struct riff_chunk *wante
     return (in->size < 0 || w->at < in->size) && (!in->sequential || w->at <= FORWARD_MAX);
 }
 
-/* Space that a recorder had reserved: zeros in three places of what lies behind the sound. */
+/* Space that a recorder had reserved: zeros in three places behind the sound. */
 static int is_reserved(struct stream *in, int64_t from, bool *ret, struct err *err)
 {
     uint8_t bytes[BEHIND_LEAST];

@@ -16,15 +16,14 @@ struct riff_chunk {
     size_t len;
 };
 
-/* The first chunk of each name in a RIFF, RF64 or BW64 file of type WAVE; what else it is has none.
- * Of a stream that is sequential what comes before the sound is looked at, and what lies behind it
- * where that is more than 4096 bytes: the stream is read to there, and begins anew. The stream is
- * at its beginning afterwards. On error there is no data.
+/* Finds the first chunk of each name in a RIFF, RF64 or BW64 file of type WAVE; other files have
+ * none. In a sequential stream it searches the chunks before the sound, and those behind it if they
+ * are more than 4096 bytes: then the stream is read to there, and begins anew. The stream is at its
+ * beginning afterwards. On error there is no data.
  *
- * wrong_size: where in the file the size of the sound is stated, if it is too small: what lies
- * behind are more than 4096 bytes that are no chunks, and not zeros
- * alone. A recorder that died never wrote the last
- * size, and one of more than 4 GiB wraps around. 0: the size is right, or nobody can tell. */
+ * wrong_size: the offset of the sound's stated size, if that is too small: more than 4096 bytes
+ * follow it that are neither chunks nor only zeros. A recorder that died never wrote the last size,
+ * and a size above 4 GiB wraps around. 0: the size is right or cannot be checked. */
 int riff_chunks(struct stream *in, struct riff_chunk *wanted, size_t count, int64_t *wrong_size,
                 struct err *err);
 

@@ -25,8 +25,8 @@ static const char *const archive_names[] = {
 };
 /* Behind ".tar" these make an archive, behind a recording's name they hold that one. */
 static const char *const filter_names[] = {"bz2", "gz", "lz", "lz4", "lzma", "xz", "z", "zst"};
-/* What lies beside recordings in real archives; their first bytes need not be read. ".ts" may be a
- * program's text, but the recording is what an archive of media holds. ".ps" is not here:
+/* Files that lie beside recordings in real archives; their first bytes need not be read. ".ts" may
+ * be a program's text, but the recording is what an archive of media holds. ".ps" is not here:
  * PostScript and MPEG program streams share it. */
 static const char *const other_names[] = {
     "asx", "bak",  "bmp",    "c",        "cfg",  "conf", "cpp",     "css",  "csv",  "cue", "db",
@@ -48,7 +48,7 @@ static bool is_one_of(const char *ext, const char *const *names, size_t count)
 }
 #define IS_ONE_OF(ext, names) is_one_of(ext, names, sizeof(names) / sizeof(names[0]))
 
-/* What the name is by its last dot alone: 1, or 0 when that says nothing. */
+/* The kind by the name's last extension alone: 1, or 0 if that says nothing. */
 static int kind_of_ext(const char *ext, enum media_kind *ret)
 {
     if (IS_ONE_OF(ext, recording_names))
@@ -62,7 +62,7 @@ static int kind_of_ext(const char *ext, enum media_kind *ret)
     return 1;
 }
 
-/* What stands between the dot before `dot` and it, "" when nothing does. */
+/* The extension before `dot`; "": there is none. */
 static void ext_before(const char *base, const char *dot, char ret[8])
 {
     const char *at = dot;

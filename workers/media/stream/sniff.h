@@ -16,8 +16,7 @@ int sniff_name(const char *name, enum media_kind *ret);
 /* By the name alone: a piece of a split archive ("a.7z.001", "a.part1.rar", "a.z01", "a.tgz.aa").
  */
 bool sniff_is_part(const char *name);
-/* As many first bytes as are worth reading: 262 see a tar, these see two frames of any bare stream.
- */
+/* The first bytes to read: 262 are enough for a tar, these for two frames of any bare stream. */
 #define SNIFF_HEAD_BYTES 4096u
 
 /* By the first bytes. */

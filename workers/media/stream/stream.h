@@ -20,8 +20,8 @@ struct stream {
     void (*close)(struct stream *s);
     int64_t size;    /* -1: unknown until its end is reached */
     bool sequential; /* going forward reads what lies between, going back may begin anew */
-    /* What its name says that it is, where its bytes say nothing: headerless_at of kinds.h; 0: it
-     * says nothing. For who reads it; whoever wraps a stream leaves it alone. */
+    /* The kind by the name, if the bytes say nothing: headerless_at of kinds.h; 0: unknown. Only
+     * the reader uses it; a wrapping stream leaves it alone. */
     uint8_t headerless;
 };
 
@@ -40,7 +40,7 @@ void stream_close(struct stream *s); /* NULL is fine */
 /* Reads until n bytes or the end; the number, or a negative code. */
 int64_t stream_read_full(struct stream *s, void *to, size_t n, struct err *err);
 
-/* A sign of life, given whenever bytes were read from what lies underneath. fn may be NULL. */
+/* A sign of life, given whenever bytes were read from the stream below. fn may be NULL. */
 struct stream_pulse {
     void (*fn)(void *arg);
     void *arg;
@@ -62,8 +62,8 @@ int headed_open_wav(struct stream *under, uint16_t tag, uint16_t bits, uint32_t 
 
 /* --- a stream whose content is hashed as it goes by (hashed.c) --- */
 
-/* Takes `under` over, in success and in failure alike. What is skipped by a short seek is read all
- * the same; what a long one skips is left to hashed_finish. */
+/* Takes `under` over, in success and in failure alike. A short forward seek reads the skipped
+ * bytes; those of a long one are left to hashed_finish. */
 int hashed_open(struct stream *under, struct stream **ret, struct err *err);
 /* Reads what was left out and gives the XXH3-128 of everything, canonical. */
 int hashed_finish(struct stream *s, uint8_t ret[16], struct err *err);
@@ -74,7 +74,7 @@ struct unpack_limits {
     uint64_t max_bytes; /* unpacked by one listing or for one member, each pass counted once */
 };
 
-/* The default bound for an input of so many bytes: enough for any archive that was made to hold
+/* The default bound for an input of this size: enough for any archive that was made to hold
  * recordings, not for one made to fill a disk. */
 uint64_t unpack_default_bytes(uint64_t packed_bytes);
 

@@ -58,7 +58,7 @@ void ear_lost_packet(struct ear *e) { e->lost = e->lost > 0 ? e->lost : 1; }
 
 void ear_lost_bytes(struct ear *e) { e->lost = LOST_SAMPLES; }
 
-/* Some decoders (WMA) give their first frame when a later packet came, with that one's time. Where
+/* Some decoders (WMA) give their first frame when a later packet came, with that one's time. If
  * nothing was lost before, the first frame is the first packet's. */
 static void learn_delay(struct ear *e, int64_t at)
 {
@@ -79,8 +79,7 @@ static int64_t frame_time(const struct ear *e, const AVFrame *f)
     return at == TRACK_CLOCK_UNKNOWN ? at : at - e->delay;
 }
 
-/* Where times count samples, as in Ogg, they mean nothing any more behind a link of another rate.
- */
+/* Times that count samples, as in Ogg, lose their meaning behind a link of another rate. */
 static void check_rate(struct ear *e, const AVFrame *f)
 {
     if (e->rate_hz == 0)

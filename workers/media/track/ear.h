@@ -1,5 +1,5 @@
-/* workers/media/track/ear.h - one track that is heard: what makes 16 kHz of its frames, and where
- * they belong by the container's clock. One thread; inside the decoder process. */
+/* workers/media/track/ear.h - one track that is heard: resamples its frames to 16 kHz, and places
+ * them by the container's clock. One thread; inside the decoder process. */
 #ifndef NIGHTSHIFT_WORKERS_MEDIA_TRACK_EAR_H
 #define NIGHTSHIFT_WORKERS_MEDIA_TRACK_EAR_H
 
@@ -35,8 +35,8 @@ void ear_replace(struct ear *e, const struct media *m, uint32_t n);
 
 /* Before a packet is decoded: its times count, whatever comes of it. */
 void ear_packet(struct ear *e, const AVPacket *packet);
-/* A packet that could not be decoded; the container complained of what lies behind the packets that
- * were read before. */
+/* A packet that could not be decoded; the container complained of data behind the packets that were
+ * read before. */
 void ear_lost_packet(struct ear *e);
 void ear_lost_bytes(struct ear *e);
 

@@ -40,8 +40,7 @@ void relay_heard(struct relay *r, const struct media *m, const AVPacket *p)
     r->since_us = 0;
 }
 
-/* Of the same program, where there are programs; a stream that has ended may be in none any more.
- */
+/* Audio of the same program, or any audio if the heard track is in none, as after its end. */
 static bool is_same_program_audio(const struct media *m, int stream)
 {
     const AVProgram *heard = av_find_program_from_stream(m->fmt, NULL, m->ears[0].track->index);

@@ -19,8 +19,8 @@ struct relay { /* zeroed */
         beside; /* bit i: stream i runs beside the one that is heard, and never goes on as it */
 };
 
-/* A packet of the stream that is heard; ear: its track. Of those that are held only what is later
- * than it stays. */
+/* A packet of the stream that is heard; ear: its track. Only held packets that are later than it
+ * stay. */
 void relay_heard(struct relay *r, const struct media *m, const AVPacket *packet);
 /* A packet of any other stream. true: the track goes on as the stream of held[0]. */
 bool relay_hold(struct relay *r, const struct media *m, const AVPacket *packet);

@@ -17,8 +17,8 @@ static bool same_shape(const struct resampler *r, const AVFrame *f)
            av_channel_layout_compare(&r->layout, &f->ch_layout) == 0;
 }
 
-/* Of one and two channels libswresample knows the mix. For more the names do not matter:
- * fill_matrix has the weights. */
+/* libswresample knows the mix of one and two channels. With more channels their names do not
+ * matter: fill_matrix has the weights. */
 static int choose_layout(const AVFrame *f, AVChannelLayout *ret, bool *average)
 {
     int n = f->ch_layout.nb_channels;
@@ -53,7 +53,7 @@ static int find_selected_channel(const struct resampler *r, const AVFrame *f)
     return r->channel <= (uint32_t)f->ch_layout.nb_channels ? (int)r->channel - 1 : -1;
 }
 
-/* Of a mix that libswresample would make otherwise: a row for each channel that comes out. */
+/* The weights of a mix that differs from libswresample's: a row for each output channel. */
 static void fill_matrix(const struct resampler *r, const AVFrame *f, double *ret)
 {
     const int channel = find_selected_channel(r, f), n = f->ch_layout.nb_channels,

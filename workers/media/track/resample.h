@@ -1,13 +1,13 @@
 /* workers/media/track/resample.h - decoded frames of any shape to 16 kHz signed 16 bit, mono or the
  * channels side by side.
  *
- * All channels are mixed, or one is taken, or each. Of one or two channels the mix is, sample for
- * sample, what `ffmpeg -ac 1 -ar 16000 -f s16le` gives: the same library with the same defaults,
- * begun anew where rate, channels or format change (and there, unlike the tool, without losing the
- * few samples inside). Two channels that cancel out are the louder one, as long as they do, and it
- * stays the louder one until the other has twice its power. More channels are averaged, for their
- * names may be wrong and a voice may be in any; where one is named the centre, which has a film's
- * dialogue, it counts about three times as much as any other. One thread. */
+ * All channels are mixed, or one is taken, or each. The mix of one or two channels equals, sample
+ * for sample, the output of `ffmpeg -ac 1 -ar 16000 -f s16le`: the same library with the same
+ * defaults, begun anew where rate, channels or format change (and there, unlike the tool, without
+ * losing the few samples inside). Two channels that cancel out are the louder one, as long as they
+ * do, and it stays the louder one until the other has twice its power. More channels are averaged,
+ * for their names may be wrong and a voice may be in any; where one is named the centre, which has
+ * a film's dialogue, it counts about three times as much as any other. One thread. */
 #ifndef NIGHTSHIFT_WORKERS_MEDIA_TRACK_RESAMPLE_H
 #define NIGHTSHIFT_WORKERS_MEDIA_TRACK_RESAMPLE_H
 
@@ -34,11 +34,10 @@ typedef int (*resampler_sink)(void *arg, const int16_t *pcm, size_t n, struct er
 /* Changes the frame where two channels cancel out. ERR_INPUT: a shape that makes no sense. */
 int resampler_feed(struct resampler *r, AVFrame *frame, resampler_sink sink, void *arg,
                    struct err *err);
-/* So many of the samples to come are left out, one of every fifty: nobody hears the difference. n
- * at 16 kHz, at most 48000. Has no effect before the first frame, and ends where the resampler
- * begins anew. */
+/* Leaves out n of the next samples, one of every fifty: nobody hears the difference. n at 16 kHz,
+ * at most 48000. Has no effect before the first frame, and ends where the resampler begins anew. */
 void resampler_shorten(struct resampler *r, int n);
-/* What is still inside; the next frame begins anew. */
+/* Passes on the buffered samples; the next frame begins anew. */
 int resampler_flush(struct resampler *r, resampler_sink sink, void *arg, struct err *err);
 void resampler_free(struct resampler *r);
 

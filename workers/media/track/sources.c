@@ -217,7 +217,7 @@ static int feed_channel_choice(struct track *t, bool at_end, struct err *err)
     return rc;
 }
 
-/* Without noises: what can be mixed yet. */
+/* The samples that can be mixed now, without noises. */
 static int mix_through_gate(struct track *t, bool ended, struct err *err)
 {
     const int16_t *frame[HEARING_SOURCES_MAX];
@@ -254,7 +254,7 @@ static uint32_t count_bits(uint32_t v)
     return n;
 }
 
-/* Where there would be more sources than can be, later tracks are mixed. */
+/* If there would be more sources than the maximum, later tracks are mixed. */
 static void list_sources(struct sources *s)
 {
     for (uint32_t i = 0; i < s->track_count; i++) {
@@ -399,7 +399,8 @@ static void take_out_crosstalk(struct track *t, size_t least, size_t n)
     t->ahead--;
 }
 
-/* How much is given at once: a frame of channel_choice.h, with what must be known behind it. */
+/* The samples that are passed on at once: a frame of channel_choice.h, and those that must be known
+ * behind it. */
 static size_t next_piece(const struct sources *s, size_t least)
 {
     if (least >= (size_t)CHANNEL_FRAME * (CROSSTALK_AHEAD + 1))

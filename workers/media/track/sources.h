@@ -3,14 +3,12 @@
  * (workers/audio/hearing.h).
  *
  * A channel of noise is left out of its track's mix (noise_gate.h), which comes up to 20 s later
- * for it. What a track has is kept until it is known which of its channels are sources
- * (channel_choice.h: at most ten minutes of it, and a minute more for a track of which no more
- * comes), and until the other tracks are as far. All tracks begin at the same instant; whoever
- * feeds them says where a track is silent (sources_silence). A track that ends earlier than others
- * has silence behind, and one that lags by more than a minute in the file gets it in between, in
- * place of the silence that is said for it later. All of that depends on the file alone. One
- * thread.
- */
+ * for it. A track's audio is kept until its sources are chosen (channel_choice.h: at most ten
+ * minutes, and a minute more for a track that has stopped), and until the other tracks have come as
+ * far. All tracks begin at the same instant; the caller reports where a track is silent
+ * (sources_silence). A track that ends early is followed by silence. One that lags by more than a
+ * minute in the file gets silence at once, in place of the silence that is reported for it later.
+ * All of that depends on the file alone. One thread. */
 #ifndef NIGHTSHIFT_WORKERS_MEDIA_TRACK_SOURCES_H
 #define NIGHTSHIFT_WORKERS_MEDIA_TRACK_SOURCES_H
 
@@ -48,12 +46,13 @@ bool sources_wants_channels(const struct sources *s, uint32_t track);
 int sources_mix(struct sources *s, uint32_t track, const int16_t *pcm, size_t n, struct err *err);
 int sources_channels(struct sources *s, uint32_t track, const int16_t *pcm, size_t n,
                      struct err *err);
-/* So many samples of silence in a track, of any length: its channels and their mix. */
+/* Adds n samples of silence, of any length, to a track: to its channels and their mix. */
 int sources_silence(struct sources *s, uint32_t track, int64_t n, struct err *err);
 /* The file has ended: gives the rest. */
 int sources_end(struct sources *s, struct err *err);
 
-/* What is heard, once anything was given, or after the end: 0, or the sources' number. */
+/* The number of sources, known once anything was given, or after the end: 0 if only the mix is
+ * heard. */
 uint32_t sources_count(const struct sources *s, const struct sources_one **ret);
 /* Bit i: channel i + 1 of a track is in its mix: all of them, but for noises. */
 uint64_t sources_mixed(const struct sources *s, uint32_t track);

@@ -62,7 +62,7 @@ static int on_pcm(void *arg, const int16_t *pcm, size_t n, struct err *err)
     return 0;
 }
 
-/* What cannot be decoded is not heard, and is told by whoever hears the track. */
+/* Ignores packets that cannot be decoded: the decoder of the chosen track reports them. */
 static int decode_scan_packet(struct scan *s, uint32_t ear, const AVPacket *packet, struct err *err)
 {
     int rc = 0;

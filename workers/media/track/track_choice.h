@@ -11,9 +11,8 @@
 #include "workers/media/open_media.h"
 
 /* in (borrowed) is at its beginning, and is there again afterwards. best: the container's choice
- * among the audio tracks, from 1 on. *ret: the track to hear. What is wrong with
- * the file is no error, and leaves the container's choice; what is wrong with the machine is one.
- */
+ * among the audio tracks, from 1 on. *ret: the track to hear. A damaged file is no error, and
+ * leaves the container's choice; a failure of the machine is one. */
 int track_choice(struct stream *in, uint32_t best, struct stream_pulse pulse, uint32_t *ret,
                  struct err *err);
 

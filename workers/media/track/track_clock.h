@@ -16,7 +16,7 @@
 #define TRACK_CLOCK_UNKNOWN INT64_MIN
 
 struct track_clock {
-    int64_t longest_hole; /* samples; what is longer is a jump of the clock. The caller sets it. */
+    int64_t longest_hole; /* samples; a longer one is a jump of the clock. The caller sets it. */
     int64_t base, fed;    /* the next frame is expected at base + fed samples at rate_hz */
     int rate_hz;
     int64_t shift; /* added to the container's times since the last jump */
@@ -35,20 +35,19 @@ struct track_clock {
  * samples at rate_hz (> 0): its length. lost: packets before it could not be decoded.
  *
  * Returns n > 0: n samples of silence come first. n < 0: sound came faster than the clock says, and
- * -n samples too many are heard by now: shorten what follows by so much. Else 0.
+ * -n samples too many are heard by now: shorten the following sound by -n. Else 0.
  *
  * A time that lies back by a second or more, or ahead by more than longest_hole, is a jump: the
  * frame is where the last one ended, and so are those behind it. A difference of less than 80 ms
- * may be jitter, and is made up for when it lasts 0.25 s. One frame's time may be wrong: whoever
- * feeds the clock asks track_clock_doubts first, and believes a time that the next frame's
- * confirms. */
+ * may be jitter, and is made up for when it lasts 0.25 s. One frame's time may be wrong: the caller
+ * asks track_clock_doubts first, and believes a time that the next frame's confirms. */
 int64_t track_clock_frame(struct track_clock *c, int64_t time, int64_t samples, int rate_hz,
                           bool lost);
 
 /* Is the time so far from where the frame is expected that it may be wrong? By a second or more. */
 bool track_clock_doubts(const struct track_clock *c, int64_t time);
 
-/* Where the next frame is expected: the end of those that came. */
+/* The time at which the next frame is expected: the end of the last one. */
 int64_t track_clock_next(const struct track_clock *c);
 
 /* At the end, where packets behind the last frame could not be decoded. time: when the last of them
