@@ -26,12 +26,12 @@ struct faults {
     char once[4096]; /* "": every time */
 };
 
-/* From the values of the two variables, NULL when they are not set. What cannot be read is left
- * out: a test that has a typing error fails by itself. */
+/* From the values of the two variables, NULL when they are not set. Unreadable entries are ignored:
+ * a test with a typing error fails by itself. */
 void faults_read(const char *fault, const char *once, struct faults *ret);
 
 enum fault_kind { FAULT_NONE, FAULT_CRASH, FAULT_HANG, FAULT_STALL };
-/* What is due when this recording begins; creates the file of $NIGHTSHIFT_FAULT_ONCE. */
+/* The fault that is due when this recording begins; creates the file of $NIGHTSHIFT_FAULT_ONCE. */
 enum fault_kind faults_on_recording(const struct faults *f, const char *path, const char *member);
 bool faults_exit_now(const struct faults *f, uint64_t shards_sent);
 bool faults_device_now(const struct faults *f, uint64_t shards_done);

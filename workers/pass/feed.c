@@ -73,7 +73,7 @@ static struct shard *open_shard(const struct track *t)
     return t->feeding && is_of_use(t->feeding) ? t->feeding : NULL;
 }
 
-/* What is there of the open shard is no result. */
+/* Drops the open shard: an incomplete one is no result. */
 static void drop_open(struct track *t)
 {
     struct shard *s = t->feeding;

@@ -7,16 +7,15 @@
  *                                                       on behind it, though the audio is the next
  *                                                       shard's as well, wanted or not
  *
- * While shards trail, decoding goes on past the lease's last shard, and nothing is waited for. What
- * goes wrong with the shards of another track than the first drops that track, and is no error of
- * the pass. */
+ * While shards trail, decoding goes on past the lease's last shard, and nothing is waited for. An
+ * error in a track other than the first drops that track, and is no error of the pass. */
 #ifndef NIGHTSHIFT_WORKERS_PASS_FEED_H
 #define NIGHTSHIFT_WORKERS_PASS_FEED_H
 
 #include "workers/pass/split.h"
 #include "workers/pass/state.h"
 
-/* What one decoding pass carries; lives on its decoder thread's stack. */
+/* One decoding pass; lives on its decoder thread's stack. */
 struct pass {
     struct worker *w;
     struct lease *l;
@@ -31,8 +30,8 @@ int feed_may_go_on(const struct pass *p, uint32_t seq, struct err *err);
 void feed_end(const struct pass *p);
 /* No more audio comes for a track: half a shard is no result. Lock held; any thread. */
 void feed_stop(struct worker *w, struct track *t);
-/* The only shard of a lease of passages, when it is wanted. Lock held. As feed_may_go_on, or
- * ERR_NOMEM. */
+/* The only shard of a lease of passages, when it is wanted. Lock held. Returns like feed_may_go_on,
+ * or ERR_NOMEM. */
 int feed_text(const struct pass *p, struct err *err);
 
 #endif

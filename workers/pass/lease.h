@@ -5,7 +5,7 @@
 
 #include "workers/pass/state.h"
 
-/* Of a shard whose result fits into a message for certain; UINT32_MAX: any. */
+/* The longest shard, in ms, whose result is certain to fit into a message; UINT32_MAX: any. */
 uint32_t lease_most_shard_ms(const char *stage, const char *params);
 
 /* ---- control thread, and who may give up; these take the lock */
@@ -25,11 +25,11 @@ void lease_free_all(struct worker *w);
 bool lease_is_waiting(const struct lease *l); /* no decoder thread has begun its pass */
 /* How many shards the recording has, and its duration; 0 while that is not known. */
 uint32_t lease_total(const struct worker *w, const struct lease *l, int64_t *total_ms);
-/* It hears no more of the pass: half a shard is no result, but what it has heard to the end is. Of
- * another than the first. */
+/* Ends a track, not the first, in its pass: an incomplete shard is no result, but complete ones
+ * are. */
 void track_drop(struct worker *w, struct track *t);
-/* Engine thread: another stage than the first is not loaded any more. What its tracks have in hand
- * is dropped, too. */
+/* Engine thread: another stage than the first is not loaded any more. Its tracks' shards in hand
+ * are dropped, too. */
 void tracks_give_up(struct worker *w, uint32_t stage);
 /* Posts LEASE_END and frees the lease when nothing of it is left to do. */
 void lease_finish(struct worker *w, struct lease *l);

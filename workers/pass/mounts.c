@@ -57,8 +57,8 @@ static size_t measure_mount_prefix(const char *at, const char *path)
     return n == 1 || path[n] == 0 || path[n] == '/' ? n : 0;
 }
 
-/* What the path lies on, as far as its names say: nothing there is touched. Of several mounts over
- * each other the last one is seen. */
+/* Finds the path's mount by its names alone, without touching the file system. If mounts cover each
+ * other, the last one counts. */
 static bool mount_of(const char *path, struct mount *ret)
 {
     FILE *f = fopen("/proc/self/mountinfo", "re");

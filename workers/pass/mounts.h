@@ -1,6 +1,6 @@
-/* workers/pass/mounts.h - disks and shares that do not answer. A file on one cannot be opened, or a
- * decoder that reads it cannot be killed; who opens there waits so long alone, and everybody else
- * leaves it alone for a while. Of the process; any thread. */
+/* workers/pass/mounts.h - disks and shares that do not answer. Opening a file on one may hang, and
+ * a decoder that reads it cannot be killed. One thread waits for a bounded time; then everybody
+ * leaves the mount alone for a while. One state for the process; any thread. */
 #ifndef NIGHTSHIFT_WORKERS_PASS_MOUNTS_H
 #define NIGHTSHIFT_WORKERS_PASS_MOUNTS_H
 
@@ -8,12 +8,13 @@
 
 #include "base/err.h"
 
-/* Opens it for reading, without waiting for a FIFO. *ret is the caller's. ERR_STALLED: what it lies
- * on did not answer in time, which sets that apart, or is apart already; else as open's. */
+/* Opens a file for reading, without waiting for a FIFO. The caller owns *ret. ERR_STALLED: its
+ * mount did not answer in time, which sets the mount apart, or it is apart already; else the errors
+ * of open. */
 int mounts_open(const char *path, int *ret, struct err *err);
-/* What the path lies on does not answer: it is set apart, and *err says so (ERR_STALLED). */
+/* Sets the path's mount apart, because it does not answer. *err says so (ERR_STALLED). */
 int mounts_put_apart(const char *path, struct err *err);
-/* Replaces how long an open may take, and how long a mount stays apart. For tests. */
+/* Replaces, in tests, how long an open may take, and how long a mount stays apart. */
 void mounts_set_patience(int64_t open_ms, int64_t apart_ms);
 
 #endif

@@ -1,8 +1,7 @@
 /* workers/pass/outbox.h - the frames on their way to the scheduler.
  *
  * Any thread posts, the control thread sends: a scheduler that is busy never stops the engine. No
- * bound of its own: what is posted is bounded by the leases that the scheduler gave. Its lock is
- * the innermost one. */
+ * bound of its own: the scheduler's leases bound the messages. Its lock is the innermost one. */
 #ifndef NIGHTSHIFT_WORKERS_PASS_OUTBOX_H
 #define NIGHTSHIFT_WORKERS_PASS_OUTBOX_H
 

@@ -66,8 +66,8 @@ static int start_decoder(const struct pass *p, struct stat *file, struct decoder
     return rc;
 }
 
-/* Whoever takes all descriptors, processes or memory of the machine for some minutes would have
- * every recording quarantined that begins meanwhile: so no attempt is charged for that. */
+/* If the machine lacks descriptors, processes or memory for some minutes, every recording that
+ * begins meanwhile would be quarantined: so no attempt is charged for that. */
 static int start_patiently(const struct pass *p, struct stat *file, struct decoder **ret,
                            struct err *err)
 {
@@ -98,8 +98,8 @@ static char *clean_sentence(const char *s)
     return worker_sentence(&e);
 }
 
-/* The numbers are the file's word. What the protocol would refuse is told as unknown: the scheduler
- * must not close a worker for what stands in a recording. */
+/* The numbers come from the file. Values that the protocol would refuse are sent as unknown: a
+ * recording must not make the scheduler close a worker. */
 static void post_media(const struct pass *p, const struct decoder_info *i)
 {
     struct buf b = BUF_INIT;
@@ -306,7 +306,7 @@ static int run_pass(const struct pass *p, struct err *err)
     if (rc == 0)
         rc = decode_recording(p, split, &told, err);
     /* Another member of that name may be the one that was enqueued: its decoder looks at all. Not
-     * behind a decoder that has begun: what the splitter holds is of that one's sources. */
+     * behind a decoder that has begun: the splitter holds audio of that one's sources. */
     if (release_unpacked(p) && rc == ERR_CHANGED && !told)
         rc = decode_recording(p, split, &told, err);
     splitter_free(split);

@@ -1,4 +1,4 @@
-/* What a shard has yielded, as a message. */
+/* Encodes a shard's result as a message. */
 #include "workers/pass/shard_report.h"
 
 #include <stdlib.h>
@@ -117,7 +117,7 @@ int report_encode_parts(const struct shard *s, struct buf *out, struct err *err)
     for (uint32_t i = 0; i < s->part_count; i++)
         of[i] = s->parts[i].kept;
     rc = shard_sources_merge(of, s->part_count, &m, err);
-    /* What may have been found out since the first was kept. */
+    /* These may have changed since the first part was kept. */
     m.end_ms = now.end_ms;
     m.wall_ms = now.wall_ms;
     m.shards = now.shards;

@@ -1,4 +1,4 @@
-/* workers/pass/shard_report.h - what became of a shard, as the scheduler is told. With the
+/* workers/pass/shard_report.h - the messages to the scheduler about a shard's result. With the
  * worker's lock held: where a shard ends is its decoder's to say. */
 #ifndef NIGHTSHIFT_WORKERS_PASS_SHARD_REPORT_H
 #define NIGHTSHIFT_WORKERS_PASS_SHARD_REPORT_H
@@ -11,10 +11,10 @@ struct stage_result;
  * frame; ERR_NOMEM. */
 int report_encode(const struct shard *s, const struct stage_result *r, struct buf *out,
                   struct err *err);
-/* Keeps what one part of several has yielded. As above. */
+/* Keeps the result of one part of several. Errors as above. */
 int report_keep(struct shard_part *p, const struct stage_result *r, struct err *err);
 void report_forget(struct shard_part *p); /* frees that; again is fine */
-/* As report_encode, of all parts, which were kept. */
+/* Like report_encode, with all kept parts. */
 int report_encode_parts(const struct shard *s, struct buf *out, struct err *err);
 /* Posts SHARD_FAILED. */
 void report_failed(struct worker *w, const struct lease *l, const struct track *t, uint32_t seq,

@@ -22,7 +22,7 @@
 int64_t shard_boundary(uint32_t shard_ms, uint32_t k); /* unrounded: exists when total is more */
 void shard_stretch(uint32_t shard_ms, uint32_t k, int64_t *from, int64_t *to);
 uint32_t shard_count(uint32_t shard_ms, int64_t total);
-/* Where decoding must begin to be sent for a run that begins with shard `first`. */
+/* The first sample that a run from shard `first` on needs. */
 int64_t shard_first_sample(uint32_t shard_ms, uint32_t first);
 
 /* Audio is a frame of `stride` samples for each sample of the recording, of which the first (the
@@ -43,7 +43,7 @@ int splitter_new(uint32_t shard_ms, uint32_t first, struct split_sink sink, stru
 /* Before the first audio; 1 where nobody says. */
 int splitter_stride(struct splitter *s, uint32_t stride, struct err *err);
 void splitter_free(struct splitter *s);
-/* The next n frames. What lies before shard_first_sample is ignored; a gap is ERR_INPUT. */
+/* The next n frames. Ignores frames before shard_first_sample; a gap is ERR_INPUT. */
 int splitter_feed(struct splitter *s, const int16_t *pcm, size_t n, int64_t at, struct err *err);
 /* The recording ends at `total`: finishes the last cut and closes the last shard. */
 int splitter_end(struct splitter *s, int64_t total, struct err *err);

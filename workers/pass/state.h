@@ -12,9 +12,9 @@
  * (`fed`) and the engine (`finished`) have finished with it; then the second of the two frees it.
  *
  * A lease is decoded once, by a thread (its *pass*), for all stages that it names: its *tracks*,
- * each with shards and audio of its own. The first is what the pass is made for. Another is dropped
- * when it fails, or when nobody wants it: at any moment, by any thread that holds the lock. So a
- * decoder thread that has waited for the lock looks again who still listens.
+ * each with shards and audio of its own. The pass is made for the first. Another is dropped when it
+ * fails, or when nobody wants it: at any moment, by any thread that holds the lock. So a decoder
+ * thread that has waited for the lock checks again which tracks still listen.
  *
  * Nobody holds the lock while decoding, computing, or calling the stage, so its callbacks
  * may take it. Lock order: worker.lock, then outbox.lock. */
@@ -58,7 +58,7 @@ struct track {
     uint32_t trailing;           /* shards behind their cut that still hear what follows it */
 };
 
-/* Where its recording is read from: unpack.h. */
+/* The source of a lease's bytes: unpack.h. */
 enum lease_from { LEASE_UNSEEN, LEASE_FILE, LEASE_AWAITED, LEASE_MEMORY, LEASE_ABSENT };
 
 struct lease {
@@ -88,7 +88,7 @@ struct lease {
     uint32_t channel_count;
 };
 
-/* What is heard of a shard by one of the stage's lanes. */
+/* The part of a shard that one of the stage's lanes hears. */
 struct shard_part {
     struct shard *shard;
     uint32_t source;         /* 0: the mix */

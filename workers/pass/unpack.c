@@ -76,8 +76,8 @@ static bool is_awaited(const struct worker *w, const struct unpacking *u)
     return false;
 }
 
-/* Is one of the archive's left? What comes next may lie behind it, and another reading would be one
- * from the front for each. */
+/* Whether any lease of the archive is left. The next recording may lie behind it, and a new reading
+ * would start from the front. */
 static bool has_leases(const struct worker *w, const struct unpacking *u)
 {
     for (const struct lease *l = w->leases; l; l = l->next)
@@ -100,7 +100,7 @@ void unpack_bound(struct worker *w)
     w->unpacked_most = w->setup.pcm_bytes ? w->setup.pcm_bytes : unpacker_most(w->setup.workers);
 }
 
-/* For the member at which it stands; one that is too large for ever does not wait for any. */
+/* Whether the current member fits. One larger than the limit does not wait. */
 static bool has_room(const struct worker *w, const struct unpacking *u)
 {
     return u->at.bytes > w->unpacked_most || (w->unpacked_bytes <= w->unpacked_most - u->at.bytes &&
@@ -131,7 +131,7 @@ void unpack_note_vain(struct worker *w, const struct lease *l, const struct stat
     w->vain_file = *file;
 }
 
-/* What was not the first of its name may have become another one. */
+/* A later member of the same name may have another number now, so only nth 0 counts. */
 bool unpack_is_vain(const struct worker *w, const struct lease *l)
 {
     return w->vain && l->msg.nth == 0 && strcmp(w->vain, l->msg.path) == 0;
@@ -139,7 +139,7 @@ bool unpack_is_vain(const struct worker *w, const struct lease *l)
 
 static void go_by_itself(struct lease *l) { l->from = LEASE_FILE; }
 
-/* Of all that want the member at which the reading stands. */
+/* Lets all leases that want the current member go by themselves. */
 static void let_go(struct worker *w, const struct unpacking *u)
 {
     for (struct lease *l = w->leases; (l = who_wants(l, u)); l = l->next)
@@ -198,9 +198,8 @@ static struct unpacking *add_unpacking(struct worker *w, const char *path)
     return u;
 }
 
-/* Those that nobody waits for, and of whose archives there has been no lease for so long, are
- * closed, without the lock meanwhile. False: there were none. for_ms 0: what is heard yet does not
- * count. */
+/* Closes readings that no lease waits for, and whose archives have had no lease for for_ms.
+ * Releases the lock meanwhile. False: there were none. for_ms 0: leases in work do not count. */
 static bool close_idle(struct worker *w, int64_t for_ms)
 {
     const int64_t until_ms = clock_mono_ms() - for_ms;
@@ -317,7 +316,7 @@ static int begin_unpacking(struct worker *w, struct unpacking *u, struct err *er
     return rc;
 }
 
-/* What leases want now is in the file that is there. One that was taken away is read on. */
+/* ERR_CHANGED if another file has replaced the archive. A deleted one is read on. */
 static int look_for_another(const struct unpacking *u, struct err *err)
 {
     struct stat st;
@@ -384,8 +383,8 @@ static int pass_by(struct unpacking *u, struct err *err)
     return unpacker_pass(u->unpacker, err);
 }
 
-/* What becomes of the member at which it stands. *done: a lease can begin, nobody waits, or there
- * is no room; where it stands still the member may be wanted later. Takes the lock. */
+/* Takes the current member, passes by it, or leaves it for later. *done: a lease can begin, nobody
+ * waits, or there is no room. Takes the lock. */
 static int handle_member(struct worker *w, struct unpacking *u, bool *done, struct err *err)
 {
     enum { STAND_STILL, PASS_BY, TAKE } how = STAND_STILL;

@@ -1,38 +1,40 @@
-/* workers/pass/unpack.h - the bytes of a lease's recording: of a file, or of a member of an archive
- * that can only be read from its front (a compressed tar, a 7z, an archive in an archive).
+/* workers/pass/unpack.h - the bytes of a lease's recording, which is a file or a member of an
+ * archive that can only be read from its front (a compressed tar, a 7z, an archive in an archive).
  *
  * Such a member's own decoder would unpack all that lies before it: half a reading of the archive
  * for each of thousands of recordings. So the archive is read once, by an unpacker (decoder.h), for
  * all leases that wait for it, and each member that one of them wants is kept in memory until that
  * lease's decoder has had it. Leases come in the order of the archive; so a reading goes on only
- * while a lease waits for it, and passes by what no lease wants: that is another worker's, or done.
+ * while a lease waits for it, and skips members that no lease wants: they are another worker's, or
+ * done.
  *
  *   UNSEEN --looked at--> FILE                  its decoder opens the path, and looks for a member
  *      `--> AWAITED --it came by--> MEMORY      its decoder is given the member alone
  *              |--it did not, not whole, or larger than all that may be kept--> FILE
  *              `--it did not, and the archive is known to be another one--> ABSENT
  *
- * A reading ends where its archive has been replaced by another file, or written anew, and goes on
- * where it has been taken away.
+ * A reading ends if its archive is replaced by another file or rewritten, and goes on if it is
+ * deleted.
  *
- * An archive that was made anew since it was enqueued may lack thousands of recordings, and to look
- * for one is a whole reading. So once one was looked for in vain it is believed of others that a
- * reading of the same file did not come by, if all that is in it could be read.
+ * An archive that was rewritten since it was enqueued may lack thousands of recordings, and each
+ * search is a whole reading. So after one vain search, other recordings that a reading of the same
+ * file did not meet count as absent, too, if it could read every entry.
  *
- * Nothing waits for ever: readings are gone on with by decoder threads that have no lease to decode
- * which came sooner (one thread each), and none of them blocks for another. A lease that is behind
- * a reading makes it go to the archive's end and is served by the next one; one that no whole
- * reading has served, or two that failed, goes the way of FILE, and is told there what is wrong
- * with it. What is kept in memory belongs to leases that any thread can begin. */
+ * Nothing waits for ever: decoder threads without an earlier lease to decode continue readings (one
+ * thread each), and none of them blocks for another. If a reading has passed a lease's member, it
+ * goes on to the archive's end, and the next one serves the lease. After one whole reading in vain,
+ * or two that failed, a lease becomes FILE, and its own decoder reports the problem. Members in
+ * memory belong to leases that any thread can begin. */
 #ifndef NIGHTSHIFT_WORKERS_PASS_UNPACK_H
 #define NIGHTSHIFT_WORKERS_PASS_UNPACK_H
 
 #include "workers/pass/state.h"
 
-/* A regular file, without waiting for what is none. ERR_INPUT, ERR_IO, ERR_MISSING. */
+/* Opens a regular file, without blocking on others. ERR_INPUT, ERR_IO, ERR_MISSING. */
 int unpack_open(const char *path, int *ret, struct err *err);
 
-/* How much may be kept in memory: of SETUP, else as the machine has. Once, before threads. */
+/* Sets the limit of bytes in memory: SETUP's, else by the machine's memory. Called once, before
+ * threads start. */
 void unpack_bound(struct worker *w);
 
 /* ---- lock held, but for what it says */
