@@ -168,7 +168,7 @@ static int64_t lane_end(void *arg)
     return cut;
 }
 
-/* Of the recording's content, the shard's number and the source's: the same in every run and on
+/* Hashes the recording's content and the numbers of shard and source: the same in every run and on
  * every device. */
 static uint64_t seed_of(const struct shard *s, uint32_t source)
 {
@@ -212,7 +212,7 @@ static bool is_empty(const struct shard *s)
     return s->pcm.closed && s->pcm.cut == s->pcm.start;
 }
 
-/* What computes a shard. */
+/* The engine's stage for a shard. */
 static struct engine_stage *stage_of(struct engine_stages *e, const struct shard *s)
 {
     return &e->of[s->track->stage];

@@ -19,9 +19,9 @@
 #include "workers/wire/frame.h"
 #include "workers/process/worker.h"
 
-/* Of address space: a day's recording takes some 2 GiB. */
+/* Address space: a day's recording takes some 2 GiB. */
 #define MEMORY_BYTES (UINT64_C(16) << 30)
-/* Of the C library, one of which takes 64 MiB of address space. */
+/* The most malloc arenas, each of which takes 64 MiB of address space. */
 #define MOST_ARENAS 4
 /* The last pause before a model is read again. */
 #define AGAIN_MOST_MS 16000
@@ -64,7 +64,7 @@ static int say_hello(struct err *err)
     return send_finalizer_message(MSG_HELLO, &b, err);
 }
 
-/* A line that cannot be sent is lost: so is who would have read it. */
+/* A line that cannot be sent is lost: its reader is gone, too. */
 static void log_to_scheduler(enum log_level level, const char *line, void *arg)
 {
     struct buf b = BUF_INIT;
@@ -149,8 +149,8 @@ static bool wait_without_message(int ms)
     return poll(&p, 1, ms) == 0;
 }
 
-/* The voices are all here: what a disk fails to give is the model. It is asked again, as a worker
- * is started again; what it still fails with is the stage's, for no recording is to blame. */
+/* The voices are all here: what a disk fails to give is the model. It is read again, as a worker is
+ * restarted; an error that remains is the stage's, since no recording is to blame. */
 static int finish_with_retries(struct finalizer *s, struct msg_finalized *ret)
 {
     int rc = finalizing_finish(&s->voices, &s->work, &s->model, ret, &s->failed);
@@ -219,7 +219,7 @@ static int serve_scheduler(struct finalizer *s, struct err *err)
 
 /* ---- the process */
 
-/* As a worker: what becomes of the work is the scheduler's decision. */
+/* Like a worker: the scheduler decides when to stop. */
 static void ignore_signals(void)
 {
     static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};

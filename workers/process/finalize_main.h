@@ -1,10 +1,9 @@
 /* workers/process/finalize_main.h - the finalizing process: `nightshift finalize`, started by the
  * scheduler with its socket as file descriptor 3, as workers are. It clusters the voices of one
  * recording after another (workers/wire/protocol.h has the order of the messages) and touches no
- * device and no catalog. One thread, and those of OpenMP. Its memory is limited: what is wrong with
- * one recording must not take the machine's. Exit statuses: 0 after QUIT or the scheduler's end;
- * any other: it could not go on.
- */
+ * device and no catalog. One thread, and those of OpenMP. Its memory is limited: one bad recording
+ * must not take all of the machine's. Exit statuses: 0 after QUIT or the scheduler's end; any
+ * other: it could not go on. */
 #ifndef NIGHTSHIFT_WORKERS_PROCESS_FINALIZE_MAIN_H
 #define NIGHTSHIFT_WORKERS_PROCESS_FINALIZE_MAIN_H
 
@@ -35,9 +34,9 @@ struct finalizing_model {
 
 void finalizing_model_free(struct finalizing_model *k); /* back to all zero */
 
-/* What became of them, newly allocated (msg_finalized_free). ERR_INPUT: the recording's
- * voices; ERR_MODEL: its model or its parameters, and so every recording of the stage; ERR_IO: the
- * model cannot be read now. */
+/* The result, newly allocated (msg_finalized_free). ERR_INPUT: the recording's voices; ERR_MODEL:
+ * its model or its parameters, and so every recording of the stage; ERR_IO: the model cannot be
+ * read now. */
 int finalizing_finish(const struct finalizing *s, const struct msg_finalize *m,
                       struct finalizing_model *k, struct msg_finalized *ret, struct err *err);
 void finalizing_free(struct finalizing *s); /* back to all zero */

@@ -96,8 +96,7 @@ int finalizing_add(struct finalizing *s, const struct result_voices *v, struct e
 
 /* ---- how */
 
-/* What was said in the job's parameters, else what the model says, which is the published
- * pipeline's where it says nothing. */
+/* Takes the job's parameters, else the model's, which default to the published pipeline's. */
 static void choose_params(const struct diarize_stage_params *said,
                           const struct diarization_dir *dir, struct diarize_params *ret)
 {
@@ -199,7 +198,7 @@ static int read_how(const struct msg_finalize *m, struct finalizing_model *k,
     }
     if (rc == 0 && params->clustering == DIARIZE_VBX)
         rc = need_plda(k, err);
-    /* What is wrong with the stage would be wrong with each of its recordings. */
+    /* An error of the stage would recur with each of its recordings. */
     if (rc == ERR_USAGE || rc == ERR_MISSING || rc == ERR_DENIED)
         rc = err->code = ERR_MODEL;
     return rc;

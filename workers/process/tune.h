@@ -2,8 +2,8 @@
  * throughput.
  *
  * The largest batch is the wrong target: beyond the plateau it costs memory and latency and gives
- * nothing. Sizes are tried upwards along a ladder, and what was seen decides. Pure: no device, no
- * clock. */
+ * nothing. Sizes are tried upwards along a ladder, and the measured rates decide. Pure: no device,
+ * no clock. */
 #ifndef NIGHTSHIFT_WORKERS_PROCESS_TUNE_H
 #define NIGHTSHIFT_WORKERS_PROCESS_TUNE_H
 
@@ -28,7 +28,7 @@ struct tune {       /* all zero at first, but for `first`; samples by ascending 
  * before them. Sizes: `first`, and of these what is above it: 1, 2, 4, 8, 16, 24, 32, 48, 64, 96,
  * 128 ... 4096; `most` itself is tried when it lies between two of them. */
 uint32_t tune_next(const struct tune *t, uint32_t most);
-/* What tune_next gave, and how it went. A rate that is not a positive number counts as 0. */
+/* Adds the rate of a size from tune_next. A rate that is not a positive number counts as 0. */
 void tune_add(struct tune *t, uint32_t size, double rate);
 /* The smallest size whose rate is within TUNE_NEAR of the best; *rate is that size's own. 0 when
  * nothing fitted. */

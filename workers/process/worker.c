@@ -34,7 +34,7 @@
 #define DECODERS_AUTO_MAX 16u
 #define RECEIVE_STEP 65536u
 
-/* What the control thread owns. */
+/* The control thread's state. */
 struct control {
     struct worker w;
     struct buf in;
@@ -402,7 +402,8 @@ static int exit_status(int code)
     }
 }
 
-/* What the control loop ended with, as an exit status; tells the scheduler where it may listen. */
+/* Turns the control loop's result into an exit status; tells the scheduler if it may still
+ * listen. */
 static int choose_exit_status(struct control *c, int rc, const struct err *err)
 {
     switch (rc) {
@@ -434,8 +435,8 @@ static int parse_arguments(int argc, char **argv, struct worker *w)
     return 0;
 }
 
-/* Ctrl-C and a service manager's stop reach every process of the group; what becomes of the work
- * is the scheduler's decision, and it says so by DRAIN, QUIT or closing the socket. */
+/* Ctrl-C and a service manager's stop reach every process of the group; the scheduler decides when
+ * to stop, and says so by DRAIN, QUIT or closing the socket. */
 static void ignore_signals(void)
 {
     static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};

@@ -48,10 +48,10 @@ static void note_size(struct engine_stages *e, uint32_t k)
 
 /* ---- loading */
 
-/* What must hold before READY, and takes as long as to load a model, while that is loaded: it is
- * the one that was meant, all of whose files are read; and a decoder can be started. Where none can
- * no recording is to blame, so that nobody may get a lease. A fork server that had to be started
- * anew ends with this thread, and the first lease's decoder starts another. */
+/* Slow checks before READY, which run while the model loads: its files have the expected hash, and
+ * a decoder can be started. If none can, no recording is to blame, so the worker must not get a
+ * lease. A fork server that had to be started anew ends with this thread, and the first lease's
+ * decoder starts another. */
 struct check {
     struct worker *w; /* that it is the end of, so that it is told at once; NULL: an extra's */
     const char *stage, *dir, *expected;
@@ -121,8 +121,8 @@ static void check_begin(struct check *c)
         check_all(c);
 }
 
-/* rc: how loading it went. Of another model than was meant that is no matter, if it can have to do
- * with the model. */
+/* rc: the result of loading. If the check fails, its error replaces rc, since a wrong model may be
+ * the cause. */
 static int check_end(struct check *c, int rc, struct err *err)
 {
     if (rc != 0 && c->w && rc != ERR_MODEL && rc != ERR_VRAM && rc != ERR_NOMEM)

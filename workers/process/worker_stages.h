@@ -1,9 +1,8 @@
 /* workers/process/worker_stages.h - what the engine computes with: the device, the first stage of
  * SETUP, and the others where there is room.
  *
- * Those are extras: one that cannot be loaded, or fails in the middle of the work, is left out with
- * a sentence that says why, and the rest goes on. Only a lost device is everybody's end. Engine
- * thread only. */
+ * They are extras: one that cannot be loaded, or fails during the work, is dropped with a message,
+ * and the rest goes on. Only a lost device is everybody's end. Engine thread only. */
 #ifndef NIGHTSHIFT_WORKERS_PROCESS_WORKER_STAGES_H
 #define NIGHTSHIFT_WORKERS_PROCESS_WORKER_STAGES_H
 
@@ -29,10 +28,10 @@ struct engine_stages {
 /* The device, the models, and room for work; w's setup is complete. An error is of the device or
  * of the first stage; stages_unload also after one. */
 int stages_load(struct worker *w, struct engine_stages *ret, struct err *err);
-/* FATAL, once, and the worker leaves: what is said after the first reason follows from it. Any
- * thread; the control thread does not wait for the engine for long. */
+/* Sends FATAL, once, and the worker leaves: later reasons follow from the first. Any thread; the
+ * control thread does not wait for the engine for long. */
 void stages_give_up(struct worker *w, const struct err *why);
-/* READY. From here on leases of what is loaded are taken. */
+/* READY. Leases of the loaded stages are accepted from here on. */
 void stages_post_ready(struct engine_stages *e);
 void stages_unload(struct engine_stages *e); /* drops lanes without calling them */
 

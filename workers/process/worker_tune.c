@@ -55,8 +55,8 @@ static int measure_room(struct tuner *t, bool both, double *ret, struct err *err
     return 0;
 }
 
-/* *ret 0: so many do not fit. What a device prepares for a size (an attention is compiled for
- * seconds) is no part of the time for measuring: else the larger sizes would not be tried. */
+/* *ret 0: the size does not fit. The device's preparations for a size (compiling attention takes
+ * seconds) do not count as measuring time: else the larger sizes would not be tried. */
 static int measure_size(struct tuner *t, uint32_t slots, uint32_t windows, bool both, double *ret,
                         struct err *err)
 {

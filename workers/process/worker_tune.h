@@ -1,5 +1,5 @@
-/* workers/process/worker_tune.h - how much the engine takes at once, and what the scheduler is told
- * of it. Engine thread only. */
+/* workers/process/worker_tune.h - the engine's batch sizes, and their report to the scheduler.
+ * Engine thread only. */
 #ifndef NIGHTSHIFT_WORKERS_PROCESS_WORKER_TUNE_H
 #define NIGHTSHIFT_WORKERS_PROCESS_WORKER_TUNE_H
 
@@ -17,16 +17,16 @@ struct worker_tuning {
     bool measured;           /* here and now */
 };
 
-/* Chooses: what SETUP says; what it remembers, where that fits; on GPUs and simulated devices what
- * is measured, within WORKER_TUNE_MS beside what is prepared; else 0, the stage's choice. Of
- * transcription alone; synthetic load: as of stage_setup.tune. $NIGHTSHIFT_TUNE: 1 measures on
- * every device, 0 on none. An error is the device's: lack of memory is none. */
+/* Chooses SETUP's sizes; else its remembered ones; else, on GPUs and simulated devices, measures
+ * for WORKER_TUNE_MS, without preparations; else 0, the stage's choice. Transcription only.
+ * synthetic_load: as in stage_setup.tune. $NIGHTSHIFT_TUNE: 1 measures on every device, 0 on none.
+ * An error is the device's: lack of memory is none. */
 #define WORKER_TUNE_MS 20000
 int worker_tune(const struct worker *w, struct backend *be, struct stage *synthetic_load,
                 struct worker_tuning *ret, struct err *err);
 
-/* Gives the device the ways that SETUP has, before anything is loaded. What does not fit is timed
- * again, and told in READY. */
+/* Gives the device SETUP's algorithms before anything is loaded. Those that do not fit are timed
+ * again, and sent in READY. */
 void worker_recall(const struct worker *w, struct backend *be);
 
 struct worker_room {
@@ -40,7 +40,7 @@ void worker_post_ready(struct worker *w, struct backend *be, const struct stage 
                        const struct worker_room *room, const struct worker_tuning *t);
 void worker_post_tuned(struct worker *w, uint32_t slots, uint32_t windows, const char *reason);
 
-/* For the heartbeats. Takes the worker's lock. */
+/* Notes the device's memory for heartbeats. Takes the worker's lock. */
 void worker_note_memory(struct worker *w, const struct backend *be);
 
 #endif
