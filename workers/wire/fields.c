@@ -146,7 +146,7 @@ static bool array_holds(const struct field *f, const void *m)
     return true;
 }
 
-/* What is in structs of its own. */
+/* Checks the fields of nested structs. */
 static bool inside_holds(const struct field *f, const void *m)
 {
     const uint8_t *p = (const uint8_t *)m + f->offset;
@@ -212,7 +212,7 @@ static void put_array(struct buf *out, const struct field *f, const void *m)
         put_units(out, f, list + i * f->stride, m);
 }
 
-/* What is reached by a pointer. */
+/* Writes a field behind a pointer. */
 static void put_owned(struct buf *out, const struct field *f, const void *m, const void *owner)
 {
     const void *p = pointer_at(m, f->offset);
@@ -331,7 +331,7 @@ static void fail_unless(struct reader *r, bool holds)
         r->failed = true;
 }
 
-/* n things of so many bytes, zeroed; NULL when the reader has failed, or fails now. */
+/* Allocates n zeroed things; NULL: the reader has failed, or fails now. */
 static void *memory_for(struct reader *r, size_t n, size_t bytes)
 {
     void *p = r->failed ? NULL : calloc(n ? n : 1, bytes);
@@ -341,7 +341,7 @@ static void *memory_for(struct reader *r, size_t n, size_t bytes)
     return p;
 }
 
-/* Can so many things be there, each of so many bytes at least? */
+/* Whether n things of at least `bytes` bytes each can follow. */
 static bool can_hold(const struct reader *r, size_t n, size_t bytes)
 {
     return !r->failed && (n == 0 || bytes <= (r->len - r->pos) / n);
@@ -467,7 +467,7 @@ static void get_array(struct reader *r, const struct field *f, void *m)
         get_units(r, f, list + i * f->stride, m);
 }
 
-/* What gets memory of its own. */
+/* Reads a field into memory of its own. */
 static void get_owned(struct reader *r, const struct field *f, void *m, const void *owner)
 {
     const uint8_t *from;
@@ -563,7 +563,7 @@ static void get_field(struct reader *r, const struct field *f, void *m, const vo
     }
 }
 
-/* Into zeros. What FIELD_UNIT means is read later, and held then. */
+/* m must be zeroed. FIELD_UNIT's vectors are read and checked later. */
 static void get_list(struct reader *r, const struct field *list, size_t count, void *m,
                      const void *owner)
 {

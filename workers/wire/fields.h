@@ -1,8 +1,8 @@
 /* workers/wire/fields.h - messages from lists of their fields.
  *
- * What a message holds stands once, as a table: which member, how it is written, within which
- * bounds. Writing, reading, checking and freeing follow from it, so that none of them can forget a
- * field. Every message of the program's pipes and sockets is made so, but for plain audio.
+ * One table describes a message: its members, how they are written, and their bounds. Writing,
+ * reading, checking and freeing use this table, so that none of them can forget a field. Every
+ * message of the program's pipes and sockets is made so, but for plain audio.
  *
  * On the wire all is little-endian. One rule of ownership: the strings and arrays of a message that
  * was read belong to it, each allocated by itself, and fields_free frees them. A message that is
@@ -73,7 +73,7 @@ struct fields {
 void fields_put(struct buf *out, const struct fields *k, const void *m);
 /* ret: a struct of k->size. 0, or ERR_PROTOCOL, ERR_NOMEM with *ret zeroed. */
 int fields_get(const uint8_t *data, size_t len, const struct fields *k, void *ret, struct err *err);
-/* Would a reader take it? Of a message that was not read; its memory is in order. */
+/* Whether a reader would accept a message that was built here; its memory must be valid. */
 bool fields_hold(const struct fields *k, const void *m);
 void fields_free(const struct fields *k, void *m); /* and zeroes it; a zeroed one is fine */
 
@@ -144,8 +144,8 @@ int fields_unpack(const uint8_t *data, size_t len, const struct fields *k, void 
 #define FIELD_ARRAY(tag, m, n, hi, fields)                                    \
     FIELD_(ARRAY, offsetof(struct tag, m), .by = FIELD_AT_(tag, n, uint32_t), \
            .stride = FIELD_SIZE_(tag, m[0]), .most = (hi), FIELD_LIST_(fields))
-/* Of an array's element: a vector of length 1, as long as the uint32_t `size` of the struct that
- * has the array. The vectors stand on the wire behind all of its elements. */
+/* A unit vector in an array's element, with as many values as the uint32_t `size` of the struct
+ * that has the array. The vectors stand on the wire behind all of its elements. */
 #define FIELD_UNIT(tag, m, owner, size) \
     FIELD_(UNIT, FIELD_TO_(tag, m, float), .by = FIELD_AT_(owner, size, uint32_t))
 #define FIELD_MAYBE_UNIT(tag, m, owner, size) \

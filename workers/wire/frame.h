@@ -35,10 +35,10 @@ struct frame {
 int frame_take(const uint8_t *data, size_t len, struct frame *ret, size_t *used, struct err *err);
 
 /* Blocking counterparts for threads and tools. Write: all or nothing is not promised after an
- * error. Read: waits at most timeout_ms (-1: for ever) for a whole frame, keeping what came
- * before in `in`, which belongs to the caller and must be used for this fd alone; the frame is
- * valid until the next call. ERR_TIMEOUT, ERR_EMPTY (peer closed in between frames), ERR_IO (also:
- * closed within a frame), ERR_PROTOCOL, ERR_NOMEM. Who writes to a pipe (not a socket) ignores
+ * error. Read: waits at most timeout_ms (-1: for ever) for a whole frame, keeping what came before
+ * in `in`, which belongs to the caller and must be used for this fd alone; the frame is valid until
+ * the next call. ERR_TIMEOUT, ERR_EMPTY (peer closed in between frames), ERR_IO (also: closed
+ * within a frame), ERR_PROTOCOL, ERR_NOMEM. Writers to a pipe (not a socket) must ignore
  * SIGPIPE. */
 int frame_write_fd(int fd, uint8_t type, const void *payload, size_t len, struct err *err);
 struct frame_reader {

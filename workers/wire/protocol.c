@@ -25,7 +25,7 @@
 #define MAX_HEARD (MAX_WINDOWS * MAX_SPEAKERS)
 #define MAX_FINALIZED_SPEAKERS 1000u /* as DIARIZE_MAX_SPEAKERS */
 
-/* An array of what is no struct is one of structs that hold nothing else. */
+/* An array of plain values is one of structs with a single member. */
 struct number {
     uint32_t value;
 };

@@ -77,8 +77,8 @@ struct msg_stage {
 #define SETUP_ALGORITHMS_MAX 131072u /* bytes */
 
 struct msg_setup {
-    /* The first is what the worker is for. The others hear the same decoding passes, where there
-     * is room for them: see LEASE. */
+    /* The first is the worker's own stage. The others hear the same decoding passes, where there is
+     * room for them: see LEASE. */
     uint32_t stage_count; /* at least 1 */
     struct msg_stage *stages;
     char *precision;       /* "auto", "fp32", "bf16", ... (gpu/precision.h) */
@@ -90,19 +90,19 @@ struct msg_setup {
     uint64_t pcm_bytes;    /* bound on decoded audio held in memory; 0: the worker chooses */
     uint32_t windows;      /* that the encoder takes at once; 0: the worker chooses */
     uint64_t memory_limit; /* bytes of the device's memory, at most; 0: no cap */
-    bool deterministic;    /* results must not depend on what shared a batch */
-    /* What an earlier run measured for this device, driver, model and precision: taken where the
-     * worker would choose, instead of measuring again. 0: nothing is remembered. */
+    bool deterministic;    /* results must not depend on the rest of a batch */
+    /* An earlier run's measurement for this device, driver, model and precision, used instead of
+     * measuring again if the worker may choose. 0: none. */
     uint32_t tuned_slots, tuned_windows;
     float tuned_rate; /* times real time; 0: unknown */
-    /* As of READY, from an earlier worker with this device: what operations it has several ways
-     * for. Need not be trusted. 0 bytes: nothing is remembered. */
+    /* Algorithms from READY of an earlier worker with this device. Need not be trusted. 0 bytes:
+     * none. */
     void *algorithms;
     size_t algorithms_bytes;
 };
 
 struct msg_ready {
-    uint32_t capacity; /* shards that keep the device busy: the scheduler leases at least so many */
+    uint32_t capacity; /* shards that keep the device busy: the scheduler leases at least as many */
     char *description; /* for people: "cpu, 2 threads, bf16, 8 slots" */
     char *device;      /* "NVIDIA H200", for people */
     char *precision;   /* what AUTO became */
@@ -113,8 +113,8 @@ struct msg_ready {
     bool measured;            /* by this worker, just now: worth remembering */
     void *algorithms;         /* of backend.h's `recall`; 0 bytes: none, or what SETUP had */
     size_t algorithms_bytes;
-    /* For each stage of SETUP, in its order: "" when it is loaded, as the first is, else why it is
-     * not. That costs nothing but another decoding pass, when its own turn comes. */
+    /* One for each stage of SETUP, in its order: "" if it is loaded, as the first is, else why not.
+     * A stage that is not loaded costs only a decoding pass of its own later. */
     uint32_t stage_count; /* at least 1 */
     char **why_not;       /* owned, with its strings */
 };
@@ -127,7 +127,7 @@ struct msg_fatal { /* the worker leaves after it */
 #define LEASE_SHARD_MS_MIN 1000u
 #define LEASE_SHARD_MS_MAX 86400000u
 
-/* What one stage has to do in a lease. */
+/* One stage's work in a lease. */
 struct msg_track {
     uint32_t stage;      /* of SETUP; a track is named by it */
     char *language;      /* "" = detect */
@@ -152,8 +152,8 @@ struct msg_lease {
     uint32_t shard_ms;       /* nominal length */
     uint32_t first;          /* first shard of the run */
     uint32_t last;           /* last shard; UINT32_MAX: to the recording's end */
-    /* Of ascending stages; the first is of stage 0. The others are extras: what one of them does
-     * not yield, for whatever reason, is left to its stage's own turn. */
+    /* Tracks by ascending stage; the first is of stage 0. The others are extras: whatever they do
+     * not finish is left to a later lease of their own stage. */
     uint32_t track_count; /* at least 1; 1 where there are passages */
     struct msg_track *tracks;
     /* Stages that work on a text (embed-text): nothing is decoded, the lease is its only shard, and
@@ -168,8 +168,8 @@ struct msg_cap { /* lowers `last` of a lease; the worker ignores it when it is a
     uint32_t last;
 };
 
-/* Of the first track: of the whole lease, and LEASE_END with ERR_CANCELLED follows. Of another: it
- * hears no more, and the lease goes on. */
+/* Cancels a track. The first one cancels the whole lease, and LEASE_END with ERR_CANCELLED follows.
+ * Without another one the lease goes on. */
 struct msg_cancel {
     uint64_t lease_id;
     uint32_t track;
@@ -205,7 +205,7 @@ struct msg_shard_done {
     uint32_t windows;
     uint32_t wall_ms;
     /* How many shards the recording has, where its end was seen by now, and its true duration; 0:
-     * not yet. So a track is known to be done before the others of its lease are. */
+     * not yet. So the scheduler knows that a track is done before the lease's other tracks are. */
     uint32_t shards;
     int64_t total_ms;
     struct result_account account;
@@ -271,16 +271,17 @@ struct msg_log {
 
 /* ----------------------------------------------------------------------------------- finalizing
  *
- * What needs a recording as a whole is computed when all of its shards are done, on the processor,
- * in a process of its own (`nightshift finalize`, one recording at a time, on a socket pair):
+ * Results that need the whole recording are computed when all of its shards are done, on the
+ * processor, in a process of its own (`nightshift finalize`, one recording at a time, on a socket
+ * pair):
  *
  *   scheduler                          finalizer
  *      |  <------------- HELLO --------- |
- *      |  -------------- SETTLE -------> |   which task, and its stage's parameters
+ *      |  ------------- FINALIZE ------> |   which task, and its stage's parameters
  *      |  -------------- VOICES -------> |   for each shard, ascending
- *      |  -------------- FINALIZE_GO ----> |   empty: that was all
- *      |  <--- SETTLED/FINALIZE_FAILED --- |
- *      |  -------------- QUIT ---------> |   or the next SETTLE
+ *      |  ----------- FINALIZE_GO -----> |   empty: that was all
+ *      |  <- FINALIZED/FINALIZE_FAILED - |
+ *      |  -------------- QUIT ---------> |   or the next FINALIZE
  *
  * A finalizer that dies costs an attempt of its task. */
 struct msg_finalize {
