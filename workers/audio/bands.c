@@ -5,12 +5,11 @@
 
 #define STRETCHES 5
 
-/* Of a half-band filter of 15 taps (a sinc under a Hann window) those on one side of its middle
- * that are not zero. */
+/* The nonzero taps on one side of a half-band filter of 15 taps (a sinc under a Hann window). */
 static const float taps[] = {0.30527f, -0.07313f, 0.01959f, -0.00173f};
 
-/* What lies in the lower half of what x has, and in the upper one. apart: samples from one tap to
- * the next; 2 where x has nothing above a quarter of its rate. */
+/* Splits x into the lower and upper half of its band. apart: samples from one tap to the next; 2 if
+ * x has nothing above a quarter of its rate. */
 static void split_half_bands(const float *x, int n, int apart, float *low, float *high)
 {
     for (int i = 0; i < n; i++) {

@@ -1,5 +1,5 @@
 /* workers/audio/bands.h - how loud a channel is in five bands of an octave each, 250 Hz to 8 kHz,
- * in frames of 50 ms: what is needed to tell steady noise from speech (steady.h).
+ * in frames of 50 ms, to tell steady noise from speech (steady.h).
  *
  * A chain of half-band filters parts each octave from what lies below it, at twice the rate that it
  * would need, so that a tone between two bands does not beat with its image. A frame's level in a

@@ -188,7 +188,7 @@ uint32_t channel_choice_noises(const struct channel_choice *c)
     return noise;
 }
 
-/* Of each channel the level of its loud frames; -1: it is no voice by that alone. */
+/* Finds the level of each channel's loud frames; -1: by that alone it is no voice. */
 static void find_loud(const struct channel_choice *c, int ret[HEARING_SOURCES_MAX])
 {
     const uint32_t noise = find_noise_channels(c);
@@ -299,8 +299,8 @@ static uint32_t loud_frames(const struct channel_choice *c, uint32_t channel, co
     return n;
 }
 
-/* Does it speak for as long as a voice that leads, and has it nothing of any other voice? Whoever
- * is spoken over all the time never leads. */
+/* Does it speak for as long as a voice that leads, and has it nothing of any other voice? A channel
+ * that is drowned out all the time never leads. */
 static bool is_apart(const struct channel_choice *c, uint32_t channel, const int *loud)
 {
     bool ret = loud_frames(c, channel, loud) >= LEAD_FRAMES && is_channel_speaking(c, channel, 0);

@@ -41,19 +41,18 @@ struct channel_choice;
 /* channels: 2 to HEARING_SOURCES_MAX. */
 int channel_choice_new(uint32_t channels, struct channel_choice **ret, struct err *err);
 void channel_choice_free(struct channel_choice *c); /* NULL is fine */
-/* The next frame: pcm[channel] points to CHANNEL_FRAME samples. What comes after enough was seen is
- * ignored. */
+/* The next frame: pcm[channel] points to CHANNEL_FRAME samples. Ignored once enough was seen. */
 void channel_choice_feed(struct channel_choice *c, const int16_t *const *pcm);
 bool channel_choice_has_enough(const struct channel_choice *c);
 /* Bit i: channel i is a voice of its own; 0: they are to be mixed. Never one bit alone. */
 uint32_t channel_choice_voices(const struct channel_choice *c);
 /* Bit i: channel i is to be left out of the mix, for it is noise, hum, tones, clicks or time code
- * while somebody speaks in another; never all of them, and none that would do no harm there. What
- * comes after enough was seen is not known: noise_gate.h listens on. */
+ * while somebody speaks in another; never all of them, and none that would do no harm there. Later
+ * audio is not considered: noise_gate.h listens on. */
 uint32_t channel_choice_noises(const struct channel_choice *c);
 /* The 95th percentile of a channel's level: dB below full scale. */
 uint8_t channel_choice_loud(const struct channel_choice *c, uint32_t channel);
-/* Of n samples: dB below full scale, 0 to 120. */
+/* The level of n samples: dB below full scale, 0 to 120. */
 uint8_t channel_level(const int16_t *pcm, size_t n);
 /* The same of a mean square, where full scale is 1. */
 uint8_t channel_level_of(double mean_square);

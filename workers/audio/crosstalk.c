@@ -22,7 +22,7 @@ void crosstalk_look(struct crosstalk *c, const int16_t *const *pcm, size_t n)
     c->open[c->seen++ % KEPT] = open;
 }
 
-/* Of the frame that is given next. */
+/* Bits of the channels that are open in the next frame. */
 static uint8_t open_now(const struct crosstalk *c)
 {
     uint32_t from = c->given < CROSSTALK_AHEAD ? 0 : c->given - CROSSTALK_AHEAD;

@@ -1,11 +1,11 @@
-/* workers/audio/crosstalk.h - what a microphone hears of somebody who speaks into another one is
- * taken out: else it would be written twice, and be two people's.
+/* workers/audio/crosstalk.h - removes the voice of somebody who speaks into another microphone:
+ * else it would be transcribed twice, as two people.
  *
  * In frames of 50 ms a channel is silenced where it is at least 12 dB further below its own
  * loudness (channel_choice.h) than another channel of the same track, or more than 30 dB below it;
- * not within 100 ms of a frame where it is neither. Who speaks at the same time is heard: both are
- * near their own loudness then. What comes out of a frame depends on it, the two before and the two
- * behind it alone. Pure; one thread for each. */
+ * not within 100 ms of a frame where it is neither. People who speak at the same time are heard:
+ * both are near their own loudness then. A frame's output depends on it and on two frames on either
+ * side. Pure; one thread for each. */
 #ifndef NIGHTSHIFT_WORKERS_AUDIO_CROSSTALK_H
 #define NIGHTSHIFT_WORKERS_AUDIO_CROSSTALK_H
 

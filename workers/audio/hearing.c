@@ -3,8 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Of the digits that *word begins with, which it is moved behind. 0: there is none from 1 to most.
- */
+/* Reads the number at *word and moves *word behind it. 0: there is none from 1 to most. */
 static uint32_t number_of(const char **word, uint32_t most)
 {
     const char *s = *word;

@@ -1,9 +1,8 @@
 /* workers/audio/hearing.h - which of a recording's audio tracks and channels are heard, in words
  * ("mix", "2") and as a value. Pure; any thread.
  *
- * What is heard apart from the rest is a *source*: a channel of a track, or a track whose channels
- * are mixed. Where there are several, source 0 is the mix of them, for whoever hears the whole, and
- * the others are 1, 2 ... */
+ * A *source* is heard apart from the rest: a channel of a track, or a track whose channels are
+ * mixed. If there are several, they are numbered from 1 on, and source 0 is their mix. */
 #ifndef NIGHTSHIFT_WORKERS_AUDIO_HEARING_H
 #define NIGHTSHIFT_WORKERS_AUDIO_HEARING_H
 
@@ -16,7 +15,7 @@
 #define HEARING_SOURCES_MAX 8u /* apart from the mix */
 #define HEARING_ALL UINT32_MAX /* tracks */
 
-/* As they are said, and kept in a stage's parameters. */
+/* The words of the options, as a stage's parameters keep them. */
 struct hearing_words {
     char channels[8]; /* "mix", "split", "auto", or a channel's number */
     char tracks[96];  /* "best", "all", or audio tracks' numbers, ascending: "1,3" */

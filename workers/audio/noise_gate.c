@@ -79,7 +79,7 @@ bool noise_gate_ready(const struct noise_gate *g)
     return g->ended || g->mixed / STEADY_BLOCK + 1 < g->judged;
 }
 
-/* Of the next frame, bit i: channel i is in the mix. */
+/* Bit i: channel i is in the mix of the next frame. */
 static uint32_t heard_now(const struct noise_gate *g)
 {
     const uint64_t block = g->mixed / STEADY_BLOCK;

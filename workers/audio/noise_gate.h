@@ -1,10 +1,10 @@
 /* workers/audio/noise_gate.h - the mix of a track of which some channels are noise
  * (channel_choice.h): without them, but where one turns out to have something else.
  *
- * That a channel is noise is decided by the beginning of a recording, and somebody may come to its
- * microphone later. So the gate listens on: a noise is mixed in, as every other channel, in blocks
- * of 10 s that are no noise (steady.h) and in the blocks before and behind them. What comes out of
- * a frame depends on it and on at most two blocks on either side. Pure; one thread for each. */
+ * The beginning of a recording decides whether a channel is noise, and somebody may come to its
+ * microphone later. The gate therefore listens on: a noise is mixed in, as every other channel, in
+ * blocks of 10 s that are no noise (steady.h) and in the blocks before and behind them. A frame's
+ * output depends on it and on at most two blocks on either side. Pure; one thread for each. */
 #ifndef NIGHTSHIFT_WORKERS_AUDIO_NOISE_GATE_H
 #define NIGHTSHIFT_WORKERS_AUDIO_NOISE_GATE_H
 

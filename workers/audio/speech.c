@@ -23,8 +23,8 @@
 #define KEPT 16384                /* probabilities kept for speech_mean: 524 s */
 #define PUSHES 3                  /* stretches that one step may finish */
 
-/* A step's first sample, and what all the steps before it sum to. 0: not set (no mark but `start`
- * can be there). */
+/* A step's first sample: the sum of all the steps before it. 0: not set (no mark but `start` can be
+ * there). */
 struct mark {
     int64_t at;
     double sum;
@@ -124,7 +124,7 @@ static void record_stretch(struct speech *s, struct mark end)
     s->found_any = s->held = true;
 }
 
-/* Finishes what is held as soon as what is to come cannot change it. at: of the newest step. The
+/* Finishes held stretches as soon as later steps cannot change them. at: of the newest step. The
  * stream may end within that step, so it does not count as silence that has passed. */
 static void finish_early(struct speech *s, int64_t at)
 {

@@ -1,7 +1,7 @@
 /* workers/audio/speech.h - from probabilities of voice to stretches of speech.
  *
  * The rules are those of Silero's get_speech_timestamps as faster-whisper uses it (v1.2), made to
- * work on a stream: what is found does not depend on how the steps were fed. Pure. */
+ * work on a stream: the result does not depend on how the steps were fed. Pure. */
 #ifndef NIGHTSHIFT_WORKERS_AUDIO_SPEECH_H
 #define NIGHTSHIFT_WORKERS_AUDIO_SPEECH_H
 
@@ -31,11 +31,12 @@ struct speech_span {
 
 struct speech;
 
-/* Steps of a stream of so many samples: one more than are full, always, as the reference has it.
- * The last is padded with zeros, or nothing else. */
+/* The steps of a stream: always one more than the full ones, like the reference. The last is padded
+ * with zeros, or nothing else. */
 static inline int64_t speech_steps(int64_t samples) { return samples / SPEECH_STEP + 1; }
 
-/* What ends speech: as given, or what a negative one stands for; never above threshold. */
+/* The threshold that ends speech: neg_threshold, or its default if negative; never above
+ * threshold. */
 float speech_neg_threshold(float threshold, float neg_threshold);
 /* ERR_USAGE when a threshold is not a probability. */
 int speech_new(const struct speech_params *p, struct speech **ret, struct err *err);

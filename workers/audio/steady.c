@@ -41,7 +41,7 @@ static int measure_band_loudness(const uint8_t (*level)[BANDS], size_t f, int ba
     return level[f][band] < QUIETEST ? QUIETEST - level[f][band] : 0;
 }
 
-/* What lasts: the least of three frames. */
+/* The least loudness of three frames. */
 static int find_lasting_loudness(const uint8_t (*level)[BANDS], size_t f, int band)
 {
     const int a = measure_band_loudness(level, f - 1, band),
