@@ -9,7 +9,7 @@
 
 /* How many bytes were left out, put in, taken for others or swapped with their neighbours. */
 unsigned edit_distance(const char *a, size_t a_len, const char *b, size_t b_len);
-/* As many as a word of so many bytes may have and be meant still. */
+/* The largest distance at which a word of len bytes may still be meant. */
 unsigned edit_distance_most(size_t len);
 
 #endif

@@ -1,6 +1,6 @@
 /* workers/text/json_file.h - a model's small JSON files, bounded and checked. Any thread.
  *
- * Messages name the file; what they quote of it is made printable. */
+ * Messages name the file; quotes from it are made printable. */
 #ifndef NIGHTSHIFT_WORKERS_TEXT_JSON_FILE_H
 #define NIGHTSHIFT_WORKERS_TEXT_JSON_FILE_H
 
@@ -15,14 +15,14 @@
 
 /* The bytes of DIR/NAME, appended to ret. ERR_MISSING when it is not there. */
 int json_file_slurp(const char *dir, const char *name, struct buf *ret, struct err *err);
-/* What must be a JSON object, from bytes; `name` is for messages. The caller decrefs *ret. */
+/* Parses a JSON object; `name` is for messages. The caller decrefs *ret. */
 int json_file_parse(const char *name, const char *text, size_t len, json_t **ret, struct err *err);
-/* Both: DIR/NAME. ERR_MISSING when it is not there, ERR_MODEL when it is not an object, or, of
- * _list, not an array. */
+/* Reads and parses DIR/NAME. ERR_MISSING when it is not there, ERR_MODEL when it is not an object,
+ * or, with _list, not an array. */
 int json_file_read(const char *dir, const char *name, json_t **ret, struct err *err);
 int json_file_read_list(const char *dir, const char *name, json_t **ret, struct err *err);
-/* As json_file_read, of a file without which a model is none: ERR_MODEL when it is not there, or
- * must not be read. */
+/* Like json_file_read, for a file that every model needs: ERR_MODEL if it is missing or must not be
+ * read. */
 int json_file_need(const char *dir, const char *name, json_t **ret, struct err *err);
 
 #endif

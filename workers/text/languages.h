@@ -17,8 +17,8 @@ const char *language_name(const char *code);
 const char *language_token(size_t i);
 /* Does the language of this code put no blanks between words? */
 bool language_without_blanks(const char *code);
-/* All names, for whoever looks for the nearest one: as many as there is room for; how many. Static.
- */
+/* Writes all names, as many as fit, to find the nearest one. Returns their number. The names are
+ * static. */
 #define LANGUAGE_NAMES_MAX 256
 size_t language_names(const char **ret, size_t capacity);
 

@@ -253,8 +253,8 @@ static bool beside_cjk(const struct folded *f, uint32_t at)
     return at < f->len && (f->at[at] >= CJK || f->at[at - 1] >= CJK);
 }
 
-/* Where the phrase ends in the text when it is there at `at`, else 0. A phrase ends where a word
- * does; what was said before "by" may stand against a name in scripts without blanks. */
+/* The phrase's end in the text if it is at `at`, else 0. It must end where a word ends; a phrase
+ * like "subtitles by" may stand directly before a name in scripts without blanks. */
 static uint32_t match_phrase(const struct folded *f, uint32_t at, const struct phrase *p)
 {
     struct folded_reader r = {p->text, false};

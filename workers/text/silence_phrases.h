@@ -1,8 +1,8 @@
 /* workers/text/silence_phrases.h - what models say when nobody speaks. Pure; any thread.
  *
  * Whisper learned from films with subtitles, where silence often came with credits, thanks and
- * requests to subscribe; so that is what it hears in silence and noise. People say some of it, too:
- * a phrase proves nothing alone. */
+ * requests to subscribe; so it hears these in silence and noise. People say some of it, too: a
+ * phrase proves nothing alone. */
 #ifndef NIGHTSHIFT_WORKERS_TEXT_SILENCE_PHRASES_H
 #define NIGHTSHIFT_WORKERS_TEXT_SILENCE_PHRASES_H
 

@@ -208,7 +208,7 @@ int bpe_add_literal(struct bpe *b, const char *text, int64_t id, struct err *err
     return add_bpe_token(b, text, id, true, err);
 }
 
-/* As GPT-2 writes a byte: one or two bytes of UTF-8. */
+/* Writes a byte in GPT-2's spelling: one or two bytes of UTF-8. */
 static size_t encode_byte_char(uint8_t byte, char *out)
 {
     unsigned c = byte;

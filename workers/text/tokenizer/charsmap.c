@@ -131,7 +131,7 @@ static bool unit_at(const struct charsmap *c, uint32_t at, uint32_t *ret)
     return true;
 }
 
-/* What the shortest entry becomes that these bytes begin with; NULL when there is none. */
+/* The replacement of the shortest entry that these bytes begin with; NULL: there is none. */
 static const char *find_replacement(const struct charsmap *c, const uint8_t *key, size_t len)
 {
     uint32_t at = 0, unit;

@@ -1,5 +1,5 @@
-/* workers/text/tokenizer/charsmap.h - SentencePiece's compiled normaliser: strings and what they
- * become.
+/* workers/text/tokenizer/charsmap.h - SentencePiece's compiled normaliser: strings and their
+ * replacements.
  *
  * In a tokenizer.json it is a string in base64: the size of a trie in bytes, the trie (a double
  * array of 32-bit units, as darts-clone builds it), and the replacements, each ended by a NUL.

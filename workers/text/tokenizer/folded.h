@@ -1,4 +1,4 @@
-/* workers/text/tokenizer/folded.h - text reduced to what is said: to be compared and counted, not
+/* workers/text/tokenizer/folded.h - text reduced to its words: to be compared and counted, not
  * shown.
  *
  * Lower case, letters without their marks, nothing but letters and numbers; each word is followed

@@ -37,7 +37,7 @@ struct tokenizer {
 
 /* ---- reading */
 
-/* Older files do not name the model; what it has tells. */
+/* Older files do not name the model; its keys tell. */
 static int model_kind(const json_t *model, enum model_kind *ret, struct err *err)
 {
     const char *type = json_string_value(json_object_get(model, "type"));

@@ -23,9 +23,9 @@ struct tokenizer_added {
     int32_t size;     /* highest id + 1 */
 };
 
-/* From "added_tokens", which may be NULL or null. Those that say so are looked for in the
- * normalised text and are normalised themselves. ret is zeroed, and is tokenizer_added_free's after
- * an error, too. ERR_MODEL. */
+/* From "added_tokens", which may be NULL or null. Tokens with the flag `normalized` are normalised
+ * and searched in the normalised text. ret is zeroed, and is tokenizer_added_free's after an error,
+ * too. ERR_MODEL. */
 int tokenizer_added_read(const json_t *json, const struct tokenizer_normalizer *normalizer,
                          struct tokenizer_added *ret, struct err *err);
 void tokenizer_added_free(struct tokenizer_added *a);

@@ -75,7 +75,7 @@ static bool is_mark(int32_t c)
 
 static bool is_nonspacing(int32_t c) { return utf8proc_category(c) == UTF8PROC_CATEGORY_MN; }
 
-/* What BERT takes out; tab, line feed and carriage return are blanks to it. */
+/* Characters that BERT removes; tab, line feed and carriage return are blanks to it. */
 static bool is_control(int32_t c)
 {
     utf8proc_category_t k = utf8proc_category(c);
@@ -273,7 +273,7 @@ static int put_string(struct codepoints *out, const json_t *s, const char *what,
     return out->failed ? err_set(err, ERR_NOMEM, "no memory for a tokenizer") : 0;
 }
 
-/* Of BERT's four, each may be left out; accents go when letters become small unless it says. */
+/* Each of BERT's four steps may be left out; by default lowercasing strips accents, too. */
 static int read_bert(const json_t *j, struct tokenizer_normalizer *n, struct err *err)
 {
     const json_t *accents = json_object_get(j, "strip_accents");

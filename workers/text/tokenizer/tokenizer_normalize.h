@@ -34,7 +34,8 @@ int tokenizer_normalize(const struct tokenizer_normalizer *n, struct codepoints 
 
 /* Unicode's White_Space. */
 bool tokenizer_is_blank(int32_t c);
-/* What BERT splits words at: punctuation, and every ASCII character that is no letter or digit. */
+/* Characters at which BERT splits words: punctuation, and every ASCII character that is no letter
+ * or digit. */
 bool tokenizer_is_punctuation(int32_t c);
 /* Letters, digits, marks and '_': a word for `single_word`. */
 bool tokenizer_is_word(int32_t c);

@@ -1,4 +1,4 @@
-/* workers/text/tokenizer/vocabulary.h - token ids and what they mean, read from a model's own
+/* workers/text/tokenizer/vocabulary.h - token ids and their meanings, read from a model's own
  * files.
  *
  * tokenizer.json gives the byte-level BPE (vocabulary, merges, added tokens);
@@ -34,8 +34,7 @@ struct vocabulary_source {
     size_t token_count, text_count;
     bool spelled; /* text as GPT-2 writes bytes (bpe.h); else its bytes themselves */
     /* Special tokens, languages and lists of a family that has its own; NULL: generation and config
-     * say them, as Whisper's do. What it owns is the vocabulary's from the call on, also after an
-     * error. */
+     * say them, as Whisper's do. The call takes ownership of it, also after an error. */
     struct vocabulary_rules *rules;
 };
 int vocabulary_parse(const struct vocabulary_source *source, struct vocabulary **ret,

@@ -276,7 +276,7 @@ static int read_list(const struct source *s, const char *key, int32_t **ret, siz
     return 0;
 }
 
-/* Without any list, what Whisper itself forbids first: a lone blank and the end. */
+/* Without any list, Whisper's own first suppressions: a lone blank and the end. */
 static int default_begin(const struct source *s, struct vocabulary_rules *r)
 {
     int32_t *blank = NULL, *list;

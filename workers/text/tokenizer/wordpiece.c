@@ -4,7 +4,7 @@
 
 #include "workers/text/tokenizer/bpe.h"
 
-/* BERT's is 100. What a word costs grows with its square. */
+/* BERT's is 100. A word's cost grows with the square of its length. */
 #define MAX_CHARS 1000
 #define MAX_TOKEN_BYTES 4096
 
