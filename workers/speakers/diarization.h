@@ -1,5 +1,4 @@
-/* workers/speakers/diarization.h - what a diarization begins with and what comes out of it: values.
- * Pure; any thread. */
+/* workers/speakers/diarization.h - the input and the result of a diarization. Pure; any thread. */
 #ifndef NIGHTSHIFT_WORKERS_SPEAKERS_DIARIZATION_H
 #define NIGHTSHIFT_WORKERS_SPEAKERS_DIARIZATION_H
 
@@ -22,7 +21,7 @@ struct diarize_params {
     uint32_t threads;                    /* 0: threads_available; changes nothing but time */
 };
 
-/* What the networks heard. Borrowed. */
+/* The networks' results. Borrowed. */
 struct diarize_input {
     uint32_t windows;               /* 1 .. */
     uint32_t frames;                /* of a window: 589 */

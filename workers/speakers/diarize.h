@@ -1,5 +1,5 @@
-/* workers/speakers/diarize.h - from what the networks heard in each window to who spoke when in the
- * whole recording: pyannote's pipeline behind its networks.
+/* workers/speakers/diarize.h - turns the networks' results for each window into speaker turns of
+ * the whole recording: pyannote's pipeline behind its networks.
  *
  *   sets of local speakers per frame and window (segmentation), a vector per local speaker
  *     -> how many speak in each frame (speakers/count.h)
@@ -29,8 +29,8 @@ struct plda; /* speakers/cluster/plda.h: the two transforms that VBx compares vo
 /* plda: with VBX only. ERR_INPUT: impossible input (sizes, no finite vector where one is said to
  * be); ERR_USAGE: impossible parameters; ERR_MODEL: a plda for vectors of another size; ERR_NOMEM.
  */
-/* The same where it is known who is who: local speaker s of each window is speaker s of the
- * recording, and all are told, also who never speaks. */
+/* The same for known speakers: local speaker s of each window is speaker s of the recording. The
+ * result has all of them, even those who never speak. */
 int diarize_apart(const struct diarize_input *in, const struct diarize_params *p,
                   struct diarize_result *ret, struct err *err);
 int diarize_recording(const struct diarize_input *in, const struct diarize_params *p,

@@ -1,8 +1,9 @@
 /* workers/speakers/frames.h - who speaks in each frame of a recording, one frame after the other.
  *
  * A cluster's score in a frame is the number of windows that hear one of its local speakers there;
- * the highest speak, the lower cluster of equals. Where more speak than clusters are heard, the
- * lowest others are taken, too (as pyannote does: the count is believed). */
+ * the clusters with the highest scores speak, and the lower of equal ones. If more speakers are
+ * counted than clusters are heard, the lowest other clusters are taken, too (pyannote also trusts
+ * the count). */
 #ifndef NIGHTSHIFT_WORKERS_SPEAKERS_FRAMES_H
 #define NIGHTSHIFT_WORKERS_SPEAKERS_FRAMES_H
 

@@ -13,7 +13,7 @@
 
 struct matcher; /* memory that is used again; one thread. owned: matcher_free */
 
-/* For problems of up to rows x columns, and of columns x rows. */
+/* Allocates for problems of up to rows x columns, and of columns x rows. */
 int matcher_new(uint32_t rows, uint32_t columns, struct matcher **ret, struct err *err);
 void matcher_free(struct matcher *m); /* NULL is fine */
 

@@ -56,7 +56,7 @@ static int begin_speaker_turn(struct finding *f, uint32_t k, uint32_t frame, str
     return rc;
 }
 
-/* Both lists ascend: what is in one alone has begun or ended. */
+/* Both lists ascend: a speaker in one alone has begun or ended. */
 static int update_turns(struct finding *f, uint32_t frame, const uint32_t *now, uint32_t n,
                         struct err *err)
 {

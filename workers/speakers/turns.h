@@ -1,5 +1,5 @@
-/* workers/speakers/turns.h - from who speaks in each frame to turns: from the middle of a turn's
- * first frame to the middle of the first in which the speaker is silent again. */
+/* workers/speakers/turns.h - turns from the speakers of each frame. A turn lasts from the middle of
+ * its first frame to the middle of the first frame in which the speaker is silent again. */
 #ifndef NIGHTSHIFT_WORKERS_SPEAKERS_TURNS_H
 #define NIGHTSHIFT_WORKERS_SPEAKERS_TURNS_H
 

@@ -23,7 +23,7 @@ void ahc_normalize(float *vectors, uint32_t n, uint32_t size);
 int ahc_cluster(const float *unit, uint32_t n, uint32_t size, const struct ahc_params *p,
                 uint32_t *labels, uint32_t *clusters, struct err *err);
 
-/* The linkage alone, cut at a distance: what VBx begins with. */
+/* The linkage alone, cut at a distance: the start of VBx. */
 int ahc_cut(const float *unit, uint32_t n, uint32_t size, double threshold, uint32_t threads,
             uint32_t *labels, uint32_t *clusters, struct err *err);
 

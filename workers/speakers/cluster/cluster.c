@@ -107,7 +107,8 @@ int cluster_ahc(const float *vectors, uint32_t n, uint32_t size, const struct di
 
 /* ---- VBx */
 
-/* Only so many can begin: the vectors of the smallest others begin as everybody's. */
+/* VBx begins with at most VBX_MAX_SPEAKERS clusters: the vectors of smaller ones begin
+ * unlabelled. */
 static int keep_largest(uint32_t *labels, uint32_t n, uint32_t *count, struct err *err)
 {
     uint32_t *sizes, *number, kept = 0;

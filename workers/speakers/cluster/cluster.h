@@ -21,8 +21,8 @@ void clusters_free(struct clusters *c); /* back to {0} */
  * number of speakers are p's, as far as n allows. */
 int cluster_ahc(const float *vectors, uint32_t n, uint32_t size, const struct diarize_params *p,
                 struct clusters *ret, struct err *err);
-/* features: [n][dim] and phi: [dim], of plda.h. Where VBx finds another number of speakers than is
- * wanted, k-means makes that many, and nothing is constrained. */
+/* features: [n][dim] and phi: [dim], of plda.h. If VBx finds a number of speakers that is not
+ * wanted, k-means makes the wanted number, without constraints. */
 int cluster_vbx(const float *vectors, uint32_t n, uint32_t size, const double *features,
                 uint32_t dim, const double *phi, const struct diarize_params *p,
                 struct clusters *ret, struct err *err);

@@ -1,6 +1,6 @@
 /* workers/speakers/cluster/draws.h - numpy.random.RandomState's uniform draws: the Mersenne twister
- * MT19937 (Matsumoto and Nishimura 1998) and 53 bits of each two numbers. What pyannote draws for
- * its clusters is drawn here, too. Pure. */
+ * MT19937 (Matsumoto and Nishimura 1998) and 53 bits of each two numbers. Gives the same draws as
+ * pyannote's clustering. Pure. */
 #ifndef NIGHTSHIFT_WORKERS_SPEAKERS_CLUSTER_DRAWS_H
 #define NIGHTSHIFT_WORKERS_SPEAKERS_CLUSTER_DRAWS_H
 
@@ -13,9 +13,9 @@ struct draws {
     uint32_t next; /* the word that comes next; DRAWS_WORDS: all are used */
 };
 
-/* As RandomState(seed). */
+/* Equal to RandomState(seed). */
 void draws_seed(struct draws *d, uint32_t seed);
-/* As its random_sample(): in [0, 1). */
+/* Equal to its random_sample(): in [0, 1). */
 double draws_next(struct draws *d);
 
 #endif

@@ -117,7 +117,7 @@ static uint32_t pick_weighted_vector(const struct means *m, double at)
     return m->n - 1;
 }
 
-/* Of some vectors that are drawn with odds as their squared distance the one that leaves the least.
+/* Draws some vectors, with odds by squared distance, and adds the one that leaves the smallest sum.
  * sum: of the distances, before and after. */
 static void add_center(struct means *m, uint32_t k, struct draws *draws, double *sum)
 {
@@ -250,8 +250,8 @@ static double iterate_until_stable(struct means *m)
     return sum_of(m->distances, m->n);
 }
 
-/* A cluster without a vector would be a speaker without a voice. Where all that is left lies on its
- * center, one of several goes there. */
+/* A cluster without a vector would be a speaker without a voice. If every vector lies on its
+ * center, a member of a larger cluster goes there. */
 static void share_out(struct means *m)
 {
     count_cluster_members(m);

@@ -7,13 +7,13 @@
  *
  * A cluster knows its pairs by a short list of the nearest, measured where it stood then (`ref`),
  * and a bound for the rest. Things that vanish only raise distances, and nothing moves but by a
- * merge: what is made of two inherits the list of the larger, and by the triangle inequality every
+ * merge: a merged cluster inherits the list of the larger one, and by the triangle inequality every
  * distance is off by no more than the way from `ref` to its own place (`drift`). So a cluster of
- * thousands, which a merge hardly moves, is not compared with everything each time. What was made
- * after the list is compared when it is asked for. These searches are short and many, and one
- * thread makes them: with several, more time goes into waiting for each other than is won as soon
- * as the processor has other work. The lists are float32 and never say too much; what merges is
- * decided in float64. */
+ * thousands, which a merge hardly moves, is not compared with everything each time. Clusters made
+ * after the list are compared on demand. These searches are short and many, and one thread makes
+ * them: with several, more time goes into waiting for each other than is won as soon as the
+ * processor has other work. The float32 lists never overestimate a distance; float64 decides which
+ * pair merges. */
 #include "workers/speakers/cluster/linkage.h"
 
 #include <math.h>
@@ -25,8 +25,8 @@
 
 #define LIST_FIRST 16u
 #define LIST_MOST 256u
-/* What is farther than where merging stops is not listed. A little more is, or all lists would be
- * made anew near the end, for their drifts. */
+/* Lists reach a little beyond the distance where merging stops: else drifts would make all lists
+ * anew near the end. */
 #define RADIUS 1.05
 #define PACK 4u /* dead points are closed up when there is one for so many that are alive */
 
@@ -176,7 +176,7 @@ static void forget_dead(const struct linkage *l, struct nearest *list)
     list->n = to;
 }
 
-/* What was made after the list. */
+/* Adds clusters made after the list. */
 static void search_new(struct linkage *l, uint32_t id)
 {
     struct cluster *c = &l->clusters[id];
@@ -211,8 +211,8 @@ static double nearest_listed(const struct linkage *l, const struct cluster *c, u
     return best;
 }
 
-/* Raises the key of what the heap has on top. A new list decides in any case: of what float32
- * cannot tell apart it holds some, and one of them is taken. */
+/* Raises the key on top of the heap. A new list decides in any case: of what float32 cannot tell
+ * apart it holds some, and one of them is taken. */
 static int refine_nearest_partner(struct linkage *l, uint32_t id, struct err *err)
 {
     struct cluster *c = &l->clusters[id];
@@ -272,7 +272,7 @@ static void compact_points(struct linkage *l)
         l->clusters[points_id(l->points, slot)].slot = slot;
 }
 
-/* The list of the larger one goes to what is made, and with it the place it was measured at. */
+/* The merged cluster takes the larger one's list, and the place where it was measured. */
 static int inherit_neighbour_list(struct linkage *l, uint32_t from, struct cluster *ret,
                                   struct err *err)
 {

@@ -6,9 +6,9 @@
  * either was, so distances may fall from one merge to the next (an inversion); algorithms that
  * follow chains of nearest neighbours are not exact here.
  *
- * Of equally distant pairs the one comes first whose answering cluster has the lowest id, and then
- * whose other one has: of two vectors the lower answers, else what was made later. Where more are
- * equally near to one cluster than float32 can tell apart (some sixteen), any of these may.
+ * Equally distant pairs are ordered by the id of the answering cluster, then by the other's id: of
+ * two vectors the lower answers, else the cluster that was made later. If more clusters are equally
+ * near to one than float32 can tell apart (some sixteen), any of them may come first.
  *
  * Cutting where distances exceed a threshold (scipy's fcluster(criterion="distance"), which takes a
  * merge only when none below it was farther) is the same as to stop at the first pair that is
@@ -22,7 +22,7 @@
 
 #define LINKAGE_MAX 4000000u /* vectors */
 
-/* Cluster ids: 0 .. n-1 are the vectors, n + i is what the i-th merge made. a < b. */
+/* Cluster ids: 0 .. n-1 are the vectors, n + i is the cluster of the i-th merge. a < b. */
 struct merge {
     uint32_t a, b;
     uint32_t size; /* vectors in it */

@@ -108,7 +108,7 @@ static void find_origin(struct points *all, const float *points, uint32_t n)
         all->origin[k] /= n;
 }
 
-/* What float32 may lose of a squared distance of points as long as the longest: a sum of `stride`
+/* The float32 error of a squared distance between points of the largest length: a sum of `stride`
  * products, twice, and the rounding of points and lengths. */
 static void find_slack(struct points *all, uint32_t n)
 {
@@ -308,7 +308,8 @@ struct search {
     struct nearest *const *list;
 };
 
-/* Its own panels first: who is near in time is mostly near, and then little else is wanted. */
+/* Searches its own panels first: points near in time are mostly near, and then little else is
+ * needed. */
 static void search_tile(void *arg, uint32_t tile)
 {
     const struct search *s = arg;

@@ -1,11 +1,11 @@
 /* workers/speakers/cluster/points.h - many points, and which of them are nearest to one of them.
  *
- * A search is exact up to float32 rounding, which its distances are lowered by: what it says is
- * never more than the truth. It makes the product with every point.
+ * A search is exact up to float32 rounding. Its distances are lowered by that, so that they never
+ * exceed the true ones. It makes the product with every point.
  *
- * Points stand in slots by ascending id; what is added comes last, with a higher one. A slot that
- * was dropped is no longer found, and points_pack closes the gaps. One thread changes it; any
- * number may search. */
+ * Points stand in slots by ascending id; a new one comes last, with a higher id. A slot that was
+ * dropped is no longer found, and points_pack closes the gaps. One thread changes it; any number
+ * may search. */
 #ifndef NIGHTSHIFT_WORKERS_SPEAKERS_CLUSTER_POINTS_H
 #define NIGHTSHIFT_WORKERS_SPEAKERS_CLUSTER_POINTS_H
 
@@ -29,7 +29,7 @@ struct nearest {
     struct near items[];
 };
 
-/* radius: what is farther is not taken. free(); NULL: no memory. */
+/* radius: farther points are not taken. free(); NULL: no memory. */
 struct nearest *nearest_new(uint32_t cap, float radius);
 /* Takes one in, or what it takes the place of out; whatever the order, the same are kept. */
 void nearest_add(struct nearest *l, struct near new);
@@ -43,7 +43,7 @@ uint32_t points_used(const struct points *all); /* slots */
 uint32_t points_room(const struct points *all);
 /* Values of a point, with the zeros behind them. */
 uint32_t points_stride(const struct points *all);
-/* What rounding may cost a distance, added or taken. */
+/* The rounding error of a distance, in either direction. */
 float points_slack(const struct points *all);
 uint32_t points_id(const struct points *all, uint32_t slot);
 /* The first slot whose id is at least `id`. */
@@ -54,7 +54,7 @@ void points_copy(const struct points *all, uint32_t slot, float *ret);
 /* There is room; returns its slot. */
 uint32_t points_add(struct points *all, uint32_t id, const double *point);
 void points_drop(struct points *all, uint32_t slot);
-/* points_used falls to what is alive; every slot may change. */
+/* points_used falls to the number of live points; every slot may change. */
 void points_pack(struct points *all);
 
 /* Puts the points of slots [from, to) into a query's list, where they are near enough. query: as

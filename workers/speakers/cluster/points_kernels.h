@@ -3,7 +3,7 @@
  *
  * Points stand in panels of 16, [value][16], so that one vector holds a value of 16 points and no
  * sum is taken across a vector. The kernels are written once over vectors of the compiler's and
- * compiled for three sets of instructions; what they give differs in rounding. */
+ * compiled for three sets of instructions; their results differ in rounding. */
 #ifndef NIGHTSHIFT_WORKERS_SPEAKERS_CLUSTER_POINTS_KERNELS_H
 #define NIGHTSHIFT_WORKERS_SPEAKERS_CLUSTER_POINTS_KERNELS_H
 

@@ -23,7 +23,7 @@ struct vbx {
     double *share;     /* [speakers]: pi */
 };
 
-/* What one part of the vectors says of the speakers. */
+/* The sums over one part of the vectors. */
 struct part {
     double *sum;      /* [speakers]: of responsibilities */
     double *features; /* [speakers][dim]: of features, weighted with them */
