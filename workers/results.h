@@ -33,7 +33,7 @@ struct result_segment {
  * came, also not when the stretch was decoded again by itself. */
 #define RESULT_MISSING "speech without text"
 
-/* What became of a shard's speech, as voice activity hears it; of several sources the sums. */
+/* How much of a shard's speech has a text, by voice activity. Several sources are added up. */
 struct result_account {
     int64_t speech_ms;  /* somebody speaks; -1: voice activity did not listen, the rest is 0 */
     int64_t dropped_ms; /* of it: the text there was dropped */
@@ -48,7 +48,7 @@ static inline bool result_account_holds(const struct result_account *a)
            a->missing_ms <= a->speech_ms - a->dropped_ms;
 }
 
-/* What another transcription has for a shard, which lacks nothing but the times of its words. */
+/* A shard's text from another transcription. It lacks only the times of its words. */
 struct result_known_text {
     uint32_t seq;
     const char *language; /* "" when nobody spoke */
@@ -75,7 +75,7 @@ struct result_passage { /* of a transcription: neighbouring segments */
     const char *text; /* valid UTF-8 */
 };
 
-/* What the two networks of diarization heard of the windows that begin in a shard. */
+/* The output of diarization's two networks for the windows that begin in a shard. */
 struct result_voices {
     uint32_t first;        /* the first window: it begins at `first` seconds */
     uint32_t windows;      /* 0: none, all else is 0 then */
@@ -91,7 +91,7 @@ struct result_voices {
 /* A probability without what rounding left outside of 0 .. 1. */
 static inline float result_probability(float v) { return v < 0 ? 0 : v > 1 ? 1 : v; }
 
-/* What a container says of its recording, or one of its chapters. */
+/* A tag that a container has for its recording, or one of its chapters. */
 struct result_tag {
     const char *source; /* "container", "stream", "bext", "ixml"; "chapter" */
     const char *key;    /* as found; "title" of a chapter */
@@ -99,7 +99,7 @@ struct result_tag {
                            but for a chapter without a title */
     int64_t start_ms, end_ms; /* of a chapter: start <= end; else 0 */
 };
-/* Of one recording, and bytes of each: whoever makes them cuts them to that. */
+/* The most tags of one recording, and bytes of their strings. Their maker cuts them to that. */
 #define RESULT_TAGS_MAX 1024u
 #define RESULT_TAG_SOURCE_MAX 16u
 #define RESULT_TAG_KEY_MAX 128u
@@ -114,7 +114,7 @@ struct result_channel {
     int64_t length_ms; /* of the track: as decoded; of channel 0 the container's word, or -1 */
     bool heard;        /* in the mix or by itself */
 };
-/* Of one recording; what is behind them is not told. */
+/* The most channels of one recording; later ones are not reported. */
 #define RESULT_CHANNELS_MAX 256u
 #define RESULT_CHANNEL_MS_MAX (INT64_C(1) << 52)
 
@@ -125,7 +125,7 @@ static inline bool result_channel_holds(const struct result_channel *c)
     return c->channel ? c->sound_ms >= 0 : c->sound_ms == -1 && c->length_ms >= -1 && !c->heard;
 }
 
-/* What is heard of a recording apart from the rest (workers/audio/hearing.h). */
+/* A part of a recording that is decoded by itself (workers/audio/hearing.h). */
 struct result_source {
     const char *label; /* "channel 2", "track 2"; valid UTF-8, never empty */
 };

@@ -9,8 +9,8 @@
 #include "gpu/precision.h"
 #include "workers/models/asr_model.h"
 
-/* What a GPU's backend and its fork allocate beside models and sessions: a workspace each of their
- * libraries, and scratch of convolutions and attention. */
+/* A GPU's backend and its fork allocate this beside models and sessions: a workspace for each of
+ * their libraries, and scratch for convolutions and attention. */
 #define FOOTPRINT_GPU_BYTES (UINT64_C(448) << 20)
 
 struct footprint_device {
@@ -23,7 +23,7 @@ struct footprint_device {
  * than there are slots, and one where it is deterministic. */
 struct asr_shape footprint_shape(struct asr_shape shape, const struct footprint_device *d,
                                  uint32_t slots, uint32_t windows);
-/* Of a model with a session, the voice activity, and what the backend takes beside them. */
+/* Bytes of a model with its session, the voice activity, and the backend's own memory. */
 uint64_t footprint_bytes(uint64_t model, bool voice, const struct footprint_device *d);
 
 #endif

@@ -1,11 +1,11 @@
 /* workers/stages/param_table.h - the parameters of a stage as a table of fields of its structure:
- * their names, kinds, ranges and defaults, for whoever reads or writes them by name (the catalog's
- * JSON, the command line).
+ * their names, kinds, ranges and defaults. The catalog's JSON and the command line read and write
+ * them by name.
  *
- * The catalog keeps them as JSON, and equal parameters are one stage: so they are written in one
- * way alone, with sorted keys, no blanks, each number as its shortest decimal, and no key whose
- * value is the default's, so that a parameter which did not exist yet does not change what was
- * written before it did. Pure; any thread. */
+ * The catalog keeps them as JSON, and equal parameters are one stage: so there is only one way to
+ * write them, with sorted keys, no blanks, and each number as its shortest decimal. Default values
+ * are left out, so that a new parameter does not change the JSON of existing stages. Pure; any
+ * thread. */
 #ifndef NIGHTSHIFT_WORKERS_STAGES_PARAM_TABLE_H
 #define NIGHTSHIFT_WORKERS_STAGES_PARAM_TABLE_H
 
@@ -41,7 +41,7 @@ struct param_field {
     bool said; /* written exactly when `flag` is true, whatever the value: where it was not said,
                   something else than the default holds */
 
-    /* As an option of the command line; help NULL: it is none. */
+    /* The option of the command line; help NULL: the field has none. */
     const char *help;
     const char *manual; /* sentences of the manual page instead of help; NULL: help will do */
     const char *option; /* NULL: the name with '-' */
@@ -58,11 +58,12 @@ struct param_table {
     size_t size;          /* of the structure */
     const void *defaults; /* such a structure: what a stage is that says nothing */
     const void *asked;    /* what `enqueue` asks for unless told otherwise; NULL: the defaults */
-    /* What fields must agree on; called with every value in its range. NULL: nothing. */
+    /* Checks fields against each other. Each value is in its range by then. NULL: nothing to
+     * check. */
     int (*check)(const void *params, struct err *err);
 };
 
-/* Of a field: its offset and size. */
+/* A field's offset and size. */
 #define PARAM_AT(type, field) \
     .offset = offsetof(struct type, field), .size = sizeof(((struct type *)0)->field)
 /* The last members of a table. */
@@ -70,7 +71,7 @@ struct param_table {
     .fields = (of), .count = sizeof(of) / sizeof((of)[0]), .size = sizeof(struct type), \
     .defaults = (usual)
 
-/* Of a list's array: both kinds have elements of four bytes. */
+/* The most elements of a list's array: both kinds have elements of four bytes. */
 static inline uint32_t param_field_room(const struct param_field *f)
 {
     return (uint32_t)(f->size / 4);

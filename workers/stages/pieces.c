@@ -8,7 +8,7 @@
 
 static bool within_letter(char c) { return ((unsigned char)c & 0xC0) == 0x80; }
 
-/* Where to cut n bytes: inside; 0: they are one letter. */
+/* The offset at which to cut n bytes, more than 0; 0: they are one letter. */
 static size_t find_cut_point(const char *s, size_t n)
 {
     size_t mid = n / 2, at;

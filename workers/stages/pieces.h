@@ -1,6 +1,6 @@
-/* workers/stages/pieces.h - passages in pieces that an encoder reads whole. What is beyond its most
- * tokens is not read at all: of a passage in a script that its tokenizer takes letter by letter the
- * end could not be found. Pure, but for the tokenizer. */
+/* workers/stages/pieces.h - passages in pieces that an encoder reads whole. An encoder ignores the
+ * tokens after its maximum: the end of a passage in a script that its tokenizer takes letter by
+ * letter could not be found. Pure, but for the tokenizer. */
 #ifndef NIGHTSHIFT_WORKERS_STAGES_PIECES_H
 #define NIGHTSHIFT_WORKERS_STAGES_PIECES_H
 

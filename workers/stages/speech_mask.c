@@ -64,7 +64,7 @@ void speech_mask_free(struct speech_mask *m)
 
 uint64_t speech_mask_predict_bytes(bool gpu) { return silero_predict_bytes(gpu ? 0 : 1); }
 
-/* Of the i-th window of those heard at once, from step `at` on; its last step is half silence. */
+/* Window i of the batch from step `at` on. Its last step is half silence. */
 static struct silero_block block_of(const struct speech_mask *m, const float *window, uint32_t i,
                                     uint32_t at)
 {

@@ -42,7 +42,7 @@ int64_t stage_tail(const char *name)
     return kind ? kind->tail : 0;
 }
 
-/* As the rows of hearing_params.h have it. */
+/* Reads the rows of hearing_params.h. */
 static void words_of(const struct param_table *t, const void *params, struct hearing_words *ret)
 {
     const struct param_field *channels = param_table_find(t, "channels"),

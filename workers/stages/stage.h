@@ -1,9 +1,9 @@
-/* workers/stages/stage.h - what a worker's engine does with shards, whatever is computed: one
- * interface for all stages, so that leases, audio and reports know none of them.
+/* workers/stages/stage.h - one interface for all stages of a worker's engine, so that leases, audio
+ * and reports need not know the stages.
  *
  * "transcribe" is stages/transcribe.h behind this interface. "diarize", "sounds" and "embed-audio"
  * hear windows of a fixed length on a grid that begins with the recording (stages/windowed.h), so
- * that what a window yields depends on neither shards nor batches. "embed-text" hears nothing: its
+ * that a window's result depends on neither shards nor batches. "embed-text" hears nothing: its
  * lanes are passages of text.
  *
  * One thread (the engine thread) calls everything here. Audio comes from the caller through a
@@ -40,7 +40,8 @@ struct stage_setup {
     void *tune_arg;
 };
 
-/* Of a lane. Borrowed during the call; what its stage does not make is 0, but for `account`. */
+/* A lane's result, borrowed during the call. Fields that its stage does not make are 0, except
+ * `account`. */
 struct stage_result {
     const char *language;
     float language_prob;
@@ -58,7 +59,7 @@ struct stage_result {
 
 typedef void (*stage_done)(void *arg, const struct stage_result *result, const struct err *err);
 
-/* What a lane is of. */
+/* The input of one lane. */
 struct stage_work {
     int64_t start_sample; /* of the shard */
     /* The shard's end, once it is known, else -1 (asked again and again): windows that begin before
@@ -71,13 +72,13 @@ struct stage_work {
     uint64_t seed;
     const struct result_passage *passages; /* embed-text; borrowed until the lane ends */
     uint32_t passage_count;
-    /* transcribe: what is known of the shard but for the times of words; NULL: it is to be heard.
-     * Borrowed until the lane ends. known_text_source: of its segments this lane's, and all else of
-     * it from the first source's lane. */
+    /* transcribe: the shard's known text, without times of words; NULL: the shard is decoded.
+     * Borrowed until the lane ends. known_text_source: the source of this lane's segments. The
+     * first source's lane yields the rest of the known text. */
     const struct result_known_text *known_text;
     uint32_t known_text_source;
-    struct stage_synthetic { /* drills (stages/synthetic load.h), which ask for nothing of the above
-                              */
+    struct stage_synthetic { /* synthetic loads (stages/synthetic_load.h), which ask for nothing
+                                of the above */
         uint32_t prompt;     /* positions of the decoder that are only fed, */
         uint32_t tokens; /*   and behind them those from which a token is chosen; 0 of both: none */
         bool apart;      /* the encoder's parts are timed one by one, which holds a device up */
@@ -94,20 +95,21 @@ int stage_open(const struct stage_setup *setup, struct backend *be, struct stage
 void stage_close(struct stage *s); /* NULL is fine; drops lanes without calling them */
 /* Samples after a shard's end that its windows may hear. Pure, by name. */
 int64_t stage_tail(const char *name);
-/* Bytes that a second of audio gives at most, as SHARD_DONE has them; 0: few enough for a day. Of
- * networks as they are published. Pure; parameters that cannot be read give 0. */
+/* Bytes of SHARD_DONE that a second of audio gives at most, with networks as published; 0: few
+ * enough for a day. Pure; parameters that cannot be read give 0. */
 uint32_t stage_bytes_per_s(const char *name, const char *params);
-/* What it hears of a recording; the usual where its parameters cannot be read. Pure. */
+/* The parts of a recording that it decodes; the usual ones if its parameters cannot be read.
+ * Pure. */
 struct hearing stage_hearing(const char *name, const char *params);
 /* Does it hear each source by itself, where there are several? */
 bool stage_hears_apart(const char *name, const char *params);
 struct hearing_words stage_hearing_words(const char *name, const char *params);
 bool stage_hears(const char *name);     /* false: works on passages, nothing is decoded */
 bool stage_finalizes(const char *name); /* its recordings are finalized as a whole in the end */
-/* For which stage a folder's model is, by its config.json or pyannote's layout; "transcribe" where
- * they say no other. */
+/* The stage of a folder's model, by its config.json or pyannote's layout; "transcribe" if they name
+ * no other. */
 const char *stage_of_model(const char *dir);
-/* For which stage models of such a `model_type` are; NULL: for none. */
+/* The stage of models with this `model_type`; NULL: none. */
 const char *stage_of_type(const char *model_type);
 /* Which model a folder holds for the stage: XXH3-128 of the files that decide its results, hex
  * (workers/models/files/model_dir.h). ERR_MODEL says what is missing; ERR_USAGE: no such stage. */
@@ -118,7 +120,8 @@ uint32_t stage_windows(const struct stage *s);
 const struct err *stage_lack(const struct stage *s);
 enum precision stage_precision(const struct stage *s);   /* what AUTO became */
 enum cache_precision stage_cache(const struct stage *s); /* likewise; AUTO: it keeps none */
-/* Of device memory, as it is set up now, as it would have been foretold before loading. */
+/* Bytes of device memory for its present setup, by the same rule as the prediction before
+ * loading. */
 uint64_t stage_footprint(const struct stage *s, const struct backend *be);
 /* Prediction for planning, before anything is loaded: weights and scratch, and on a GPU what its
  * backend takes beside them. dir: the model's. ERR_MODEL. */

@@ -28,14 +28,13 @@
 #define USUAL_ROUNDS 5
 #define MAX_ROUNDS 1000
 
-/* What is measured with. */
 struct bench {
     const struct stage_bench_params *params;
     struct backend *be;
     struct stage *stage;
     bool loads, hears;
     uint32_t rounds;
-    struct peak *peak;               /* drills */
+    struct peak *peak;               /* synthetic loads */
     float *babble;                   /* [BABBLE_S * RATE] */
     char *text;                      /* passages, one behind the other */
     struct result_passage *passages; /* [LANES * MOST_UNITS * UNIT_PASSAGES] */
@@ -45,7 +44,7 @@ struct bench {
     struct err failed;
 };
 
-/* What is done in one round. */
+/* The work of one round. */
 struct round {
     uint32_t lanes;
     uint32_t units;                        /* of each lane's sound, or of its passages */
@@ -206,7 +205,7 @@ int stage_bench_synthetic(struct stage *synthetic_load, uint32_t lanes, struct s
     return rc;
 }
 
-/* ---- drills */
+/* ---- synthetic loads */
 
 static uint32_t tokens_of(const struct bench *b)
 {
@@ -230,8 +229,8 @@ static struct round as_a_run(const struct bench *b)
     return r;
 }
 
-/* What is prepared at first use, and recorded at the second, is not part of a measurement. A model
- * has been warmed up when it was loaded: where nothing is recorded one window is enough. */
+/* Operations are prepared at first use and recorded at the second: neither is measured. Loading has
+ * warmed up the model: if nothing is recorded, one window is enough. */
 static int warm_up_bench(struct bench *b, struct err *err)
 {
     struct round first = {.lanes = 1};
@@ -317,8 +316,9 @@ static int choose_units(struct bench *b, struct round *r, struct err *err)
 
 /* ---- all rounds */
 
-/* Of each round; but for the first two of a synthetic load's networks: the peak beside it, the
- * round with one network after the other, then ms. */
+/* One value per round. All but wall and cpu are of a synthetic load's networks: in_turn is the
+ * seconds of a round with one network after the other; peak is in GFLOP/s, share a part of it; the
+ * rest is in ms. */
 struct series {
     double wall[MAX_ROUNDS], cpu[MAX_ROUNDS];
     double in_turn[MAX_ROUNDS];

@@ -17,7 +17,7 @@ struct stage_bench_params {
     struct stage_setup setup; /* as for a worker; of a synthetic load as synthetic_open has it. tune
                                  is not asked */
     uint32_t rounds;          /* 0: 5 */
-    /* Of drills alone: */
+    /* Only synthetic loads have these: */
     const uint32_t *ladder; /* NULL, or numbers of slots to try first: the fastest is measured; */
     uint32_t ladder_count;  /*   those that do not fit end it */
     uint32_t tokens;        /* forced in a window, after a prompt of 4; 0: 100 */
@@ -35,7 +35,7 @@ struct stage_bench_result {
     double
         times_real_time_cpu; /* the same by processor time of all threads: other load counts not */
     double items_per_second; /* windows of sound, or passages */
-    double vectors_per_item; /* of diarization: voices in a window. What was heard decides */
+    double vectors_per_item; /* of diarization: voices in a window. The speech decides */
 
     struct stage_bench_networks { /* of a synthetic load; else 0 */
         uint32_t tokens;
@@ -55,11 +55,11 @@ struct stage_bench_result {
     } networks;
 };
 
-/* Of a synthetic load a round is all slots once; where both networks run at once, once more for
- * each alone. Of other stages it lasts a second at least, with two recordings at once; a passage is
- * of some 400 characters and counts as 27 s, of which people speak it, and what diarization does in
- * the end for a recording as a whole (clustering) is not in it. ERR_USAGE: more rounds or tokens
- * than there can be; else as stage_open and stage_step. */
+/* A synthetic load's round is all slots once; if both networks run at once, once more for each
+ * alone. Other stages' rounds last at least a second, with two recordings at once. A passage has
+ * some 400 characters and counts as 27 s, the time that people take to speak it. Diarization's
+ * clustering of whole recordings is not measured. ERR_USAGE: more rounds or tokens than there can
+ * be; else as stage_open and stage_step. */
 int stage_bench_run(struct backend *be, const struct stage_bench_params *params,
                     struct stage_bench_result *ret, struct err *err);
 

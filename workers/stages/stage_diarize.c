@@ -270,7 +270,7 @@ static void diarization_close(void *self)
     free(d);
 }
 
-/* As the finalizer will want it. size: of a voice's vector. */
+/* The finalizer needs a PLDA for clustering by VBx. size: values of a voice's vector. */
 static int check_plda(const struct diarize_stage_params *p, const struct diarization_dir *dir,
                       uint32_t size, struct err *err)
 {
@@ -296,8 +296,8 @@ static uint64_t predict_diarize_bytes(uint32_t windows, bool gpu, bool speech)
            (speech ? speech_mask_predict_bytes(gpu) : 0) + (gpu ? FOOTPRINT_GPU_BYTES : 0);
 }
 
-/* What was asked for; else as many as large devices like, halved until the room suffices that is
- * left. 0: the networks choose. */
+/* The setup's windows; else PYANNET_WIDE, halved until the networks fit the memory left. 0: the
+ * networks choose. */
 static uint32_t choose_windows(const struct stage_setup *setup, const struct backend *be,
                                bool speech)
 {
@@ -485,7 +485,7 @@ static const struct model_file files[] = {
 };
 static const char *const model_types[] = {"nightshift-diarization", NULL};
 
-/* As diarization_dir_open knows it: no config of ours. */
+/* A folder of pyannote's, as diarization_dir_open finds it: without a config.json of ours. */
 static bool is_pyannote(const char *dir)
 {
     char config[PATH_MAX], network[PATH_MAX];

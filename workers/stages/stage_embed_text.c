@@ -237,7 +237,8 @@ static void to_length_1(float *v, size_t n)
         v[i] = (float)(v[i] / sqrt(all));
 }
 
-/* The vector of the lane's next piece. Of a passage in one piece it is the passage's, as it is. */
+/* Adds the vector of the lane's next piece to its passage's. A passage in one piece keeps the
+ * vector unchanged. */
 static void take_piece(struct passages *p, const float *v, size_t size)
 {
     const uint32_t *of = p->pieces.of, i = p->embedded++;

@@ -35,7 +35,7 @@ struct stage_kind {
        NULL: those of weight_layout.h are all. */
     int (*whole)(const char *dir, struct err *err);
 
-    /* As people ask for it. */
+    /* The stage in commands and messages. */
     const char *option;   /* "diarize": --diarize[=MODEL] */
     const char *help;     /* of that option; NULL: it is done unless it is left out */
     const char *manual;   /* as a parameter's */
@@ -44,15 +44,15 @@ struct stage_kind {
     const char *hub;      /* what `model pull` brings, taken where that one is not; NULL: it is no
                              option that may go without a name */
     const char *embedded; /* comes with the program, for the demo; taken when it is named alone */
-    const char *told_by; /* "the catalog's speakers are told apart by", of one that did it before */
+    const char *told_by;  /* "the catalog's speakers were found by": an earlier model */
     const char *no_model; /* "it has neither ...": why a folder of the user's own is none; NULL: it
                              has no config.json */
 
     /* Each takes what its `open` has made; the meaning is that of stage.h's function of the name.
      */
     int (*open)(const struct stage_setup *setup, struct backend *be, void **ret, struct err *err);
-    /* Its networks at made-up work, for whoever measures them (stages/synthetic load.h); NULL: they
-     * are measured as they work, on sound and text that are made up. */
+    /* A synthetic load of its networks, for measurements (stages/synthetic_load.h); NULL: the stage
+     * itself is measured, on made-up sound and text. */
     int (*synthetic_load)(const struct stage_setup *setup, struct backend *be, struct stage **ret,
                           struct err *err);
     void (*close)(void *self);
@@ -84,12 +84,12 @@ enum { STAGE_COUNT = 0 STAGE_KINDS(STAGE_ONE) };
 extern const struct stage_kind *const stage_kinds[STAGE_COUNT];
 /* NULL: there is no such stage. */
 const struct stage_kind *stage_kind_find(const char *name);
-/* For kinds that are no rows: a stage of what such a kind's functions take. It owns self, also when
- * there is no memory for it. */
+/* Makes a stage of a kind that is no row of STAGE_KINDS; the kind's functions get self. Owns self,
+ * even when there is no memory for the stage. */
 int stage_new(const struct stage_kind *kind, void *self, struct stage **ret, struct err *err);
-/* What a stage of this kind was made of; NULL: it is of another. */
+/* The `self` of a stage of this kind; NULL: the stage is of another kind. */
 void *stage_self(const struct stage *s, const struct stage_kind *kind);
-/* Whose model a folder holds, by its config.json or its files; NULL: they do not say. */
+/* The kind whose model a folder holds, by its config.json or its files; NULL: they do not say. */
 const struct stage_kind *stage_kind_of_model(const char *dir);
 /* Which stage takes a model of this name where none is named, or falls back to it as what comes
  * with the program: those that have such a one; NULL: none. */

@@ -15,8 +15,8 @@
 struct diarize_stage_params {
     bool clustering_said, threshold_said, min_cluster_size_said, fa_said, fb_said;
     struct diarize_params p;
-    /* Voice activity, without which nobody speaks; vad_model "": none. As transcribe_params has
-     * them. */
+    /* Voice activity, with transcribe_params' fields: where it detects no speech, nobody speaks.
+     * vad_model "": none. */
     char vad_model[512];
     char vad_hash[33];
     struct hearing_words hearing;

@@ -72,7 +72,7 @@ static int close_sound(const struct listening *l, struct noted *n, uint32_t clas
     return add_sound(n, &s, err);
 }
 
-/* The class is heard from start to end; earlier patches have been told. */
+/* The class is detected from start to end. Calls come in the order of patches. */
 static int record_sound(const struct listening *l, struct noted *n, uint32_t class_id,
                         int64_t start, int64_t end, float score, struct err *err)
 {
@@ -135,7 +135,7 @@ static int room_for_vector(struct noted *n, struct err *err)
     return 0;
 }
 
-/* Of length 1; a vector of nothing but zeros has no direction, and is left out. */
+/* Scales the vector to length 1. A vector of zeros has no direction, and is left out. */
 static int keep_vector(const struct listening *l, const struct windowed_item *it, uint32_t patch,
                        struct err *err)
 {

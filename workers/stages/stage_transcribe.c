@@ -19,7 +19,7 @@ struct transcription {
     struct spoken *spoken; /* lanes; owned */
 };
 
-/* A lane, and what it is told by. */
+/* A lane, and the callback for its result. */
 struct spoken {
     struct spoken *next;
     struct transcription *of;

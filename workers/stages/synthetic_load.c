@@ -293,8 +293,8 @@ static bool is_lane_ready(const struct synthetic_load *d, uint32_t i)
     return l->left > 0 && l->pos < positions(d) && (i >= d->begun || i < d->begun - d->coming);
 }
 
-/* The row of a hypothesis. What is fed is the token that was chosen, of those that can be fed; or,
- * while that is not known, whatever it will be. */
+/* The row of a hypothesis. It feeds the token that was chosen last, or ASR_FOLLOWS while that is
+ * not known. */
 static void put_row(const struct synthetic_load *d, struct synthetic_step *s, uint32_t lane,
                     uint32_t b)
 {
@@ -375,8 +375,8 @@ static int take_step(struct synthetic_load *d, struct err *err)
     return rc;
 }
 
-/* A step is begun before the one before has its answers, where the device goes ahead. Where nothing
- * can be stepped, windows are waited for. */
+/* If the device goes ahead, a step begins before the last one's answers are there. If nothing can
+ * be stepped, it takes the answers of a step, or waits for windows. */
 static int begin_decode_step(struct synthetic_load *d, struct err *err)
 {
     struct room *r = &d->room;
@@ -492,7 +492,7 @@ static enum cache_precision synthetic_cache(const void *self)
     return ((const struct synthetic_load *)self)->model->cache;
 }
 
-/* What synthetic load.h says that it can. No row of STAGE_KINDS: nobody asks for it by name. */
+/* The functions that synthetic_load.h lists. No row of STAGE_KINDS: nobody asks for it by name. */
 static const struct stage_kind synthetic_kind = {
     .name = "drill",
     .close = synthetic_close,
@@ -543,7 +543,7 @@ static int open_random(const struct whisper_config *config, const struct stage_s
 int synthetic_open(const struct stage_setup *setup, struct backend *be, struct stage **ret,
                    struct err *err)
 {
-    /* Of openai/whisper-tiny there may be both. */
+    /* openai/whisper-tiny may be a folder and a preset. */
     const bool folder = strchr(setup->dir, '/') && access(setup->dir, F_OK) == 0;
     const struct asr_shape shape = {.branches = 1};
     struct whisper_config config;

@@ -1,13 +1,14 @@
-/* workers/stages/synthetic_load.h - a transcription's two networks at made-up work, behind stage.h:
- * what a window asks of the device, without what is heard in it. For whoever measures.
+/* workers/stages/synthetic_load.h - a synthetic load for a transcription's two networks, behind
+ * stage.h. It asks of the device what a window asks, without decoding speech. Only measurements use
+ * it.
  *
  * A lane is one window of noise (stage_work.synthetic_load, the same for all lanes that are there),
  * since the time does not depend on what is heard: it is encoded, then a prompt is fed, then tokens
- * are chosen and fed, the end like any other, so that every window has its length. As many lanes as
- * there are slots may be added; the first step encodes all of them, each further one is a step of
- * the decoder for all, and they end together, or are gone with an error. In the decoder each has as
- * many hypotheses as the transcription has, of which one is another's copy each time. The rules of
- * choice are like a multilingual model's; no vocabulary is wanted.
+ * are chosen and fed, the end like any other, so that every window has its length. There may be one
+ * lane per slot. The first step encodes all of them, each later one is a step of the decoder for
+ * all. They end together; an error removes them. In the decoder each has as many hypotheses as the
+ * transcription has, of which one is another's copy each time. The rules of choice are like a
+ * multilingual model's; no vocabulary is wanted.
  *
  * `beside` is a run in its full course: each slot holds a window of an earlier synthetic load, that
  * must have had at least as many positions (ERR_USAGE), and the slots are at different ones, so
@@ -16,7 +17,7 @@
  * load goes on alike. The last batch's steps have no encoding beside them: with one batch in eight
  * of the slots, an eighth is measured as if one did after the other.
  *
- * Of stage.h it has close, slots, windows (where there is room), precision, add (ERR_USAGE: no
+ * It implements stage.h's close, slots, windows (if there is room), precision, add (ERR_USAGE: no
  * room, or the steps have begun) and step. Engine thread only. */
 #ifndef NIGHTSHIFT_WORKERS_STAGES_SYNTHETIC_LOAD_H
 #define NIGHTSHIFT_WORKERS_STAGES_SYNTHETIC_LOAD_H
@@ -27,13 +28,14 @@
 #include "workers/models/asr_model.h"
 #include "workers/stages/stage.h"
 
-/* Of a model that is loaded, borrowed. shape: branches and alignment heads; rows: hypotheses of a
- * window in a step of the decoder, at most the branches, at least 1. There is room for lanes only
- * after synthetic_resize. */
+/* Borrows a loaded model. shape: branches and alignment heads; rows: hypotheses of a window in a
+ * step of the decoder, at most the branches, at least 1. There is room for lanes only after
+ * synthetic_resize. */
 int synthetic_new(struct asr_model *model, const struct asr_shape *shape, uint32_t rows,
                   struct stage **ret, struct err *err);
 /* stage_kind.synthetic_load: setup.dir is a model's folder (with a slash), else a name of
- * whisper_preset, with random weights; of the rest the precision counts. As above. */
+ * whisper_preset, with random weights; of the rest only the precision counts. Lanes need
+ * synthetic_resize first, as above. */
 int synthetic_open(const struct stage_setup *setup, struct backend *be, struct stage **ret,
                    struct err *err);
 

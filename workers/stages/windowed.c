@@ -144,7 +144,7 @@ void windowed_remove(struct windowed *w, struct stage_lane *lane)
     lane_free(w, l);
 }
 
-/* What is behind the shard's end is the next one's to count. */
+/* The next shard counts samples after this shard's end. */
 static void count_processed_samples(struct windowed *w, struct windowed_lane *l, int64_t to)
 {
     int64_t end = l->work.end(l->work.end_arg);
@@ -293,8 +293,8 @@ static void move_on(struct windowed *w, uint32_t from, uint32_t n)
 
 static bool is_of_content(int code) { return code == ERR_INPUT || code == ERR_LIMIT; }
 
-/* Items from this one on cannot be computed. What an item alone holds costs its shard; where the
- * device's memory lacks, less is tried; any other error costs all. */
+/* Items from this one on cannot be computed. An error in an item's content fails its shard.
+ * ERR_VRAM halves the batch, if it can. Any other error is returned, and fails all. */
 static int charge_error(struct windowed *w, uint32_t from, struct err *err)
 {
     struct windowed_lane *l = w->of[from];
@@ -312,8 +312,8 @@ static int charge_error(struct windowed *w, uint32_t from, struct err *err)
     return 0;
 }
 
-/* One of these items cannot be computed for what it holds: each alone, so that the other lanes do
- * not pay for it. What is left after a lack of memory is heard again. */
+/* The content of one of these items is bad: computes each alone, so that the other lanes do not
+ * fail with it. Items left after ERR_VRAM are computed again. */
 static int run_each(struct windowed *w, uint32_t n, struct err *err)
 {
     for (uint32_t i = 0; i < n; i++) {

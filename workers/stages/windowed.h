@@ -60,7 +60,7 @@ int windowed_new(const struct windowed_plan *plan, uint32_t batch, struct window
                  struct err *err);
 void windowed_free(struct windowed *w); /* NULL is fine; drops lanes without calling them */
 
-/* As stage.h's functions of the names. */
+/* Like stage.h's functions of these names. */
 uint32_t windowed_batch(const struct windowed *w);
 const struct err *windowed_lack(const struct windowed *w);
 int windowed_add(struct windowed *w, const struct stage_work *work, stage_done done, void *done_arg,

@@ -208,8 +208,8 @@ static int tell_languages(struct flight *f, struct err *err)
     return rc;
 }
 
-/* For another window: it has none, or one that only waits for others to be heard: that one begins
- * again later. Otherwise the others might wait for its slot, and it for them. */
+/* Whether another window may have the slot. A window that only waits for the language of others
+ * gives up its slot and begins again later; else they might wait for each other. */
 static bool is_vacant(const struct slot *s)
 {
     return !s->wave && (!s->window || awaits_language(s));
@@ -238,10 +238,9 @@ uint32_t flight_vacant(const struct flight *f)
     return n;
 }
 
-/* Windows for the encoder now; 0: it is not worth a call. Where it takes many at once, those that
- * become free slots one by one wait until they are a batch, and windows until there are as many:
- * what is less goes one by one, which takes longer. That is done where no batch can come of it, and
- * where nothing else is in work. */
+/* Windows to encode now; 0: too few for a call. An encoder that takes many at once waits until free
+ * slots and queued windows make a batch, because fewer windows go one by one, which takes longer.
+ * It does not wait if no batch can come, or if nothing is in flight. */
 static uint32_t worth_filling(const struct flight *f, const struct lane *lanes)
 {
     uint32_t vacant = flight_vacant(f), queued = 0, coming = 0, n;
@@ -309,8 +308,8 @@ static int gather_new_windows(struct flight *f, struct lane *lanes, uint32_t mos
     return 0;
 }
 
-/* Windows of the next call: those whose audio is held, and not so many that nothing is heard of the
- * engine for long. What they yield does not depend on it. */
+/* Windows of the next call: those whose audio is held, but not so many that the engine is silent
+ * for long. The number does not change their results. */
 static uint32_t encode_share(const struct flight *f)
 {
     int64_t most = f->window_ns ? ENCODE_NS / f->window_ns : 1;
@@ -548,7 +547,7 @@ static int take_answers(struct flight *f, struct err *err)
     return rc;
 }
 
-/* What asks for nothing has no answer that a window would wait for. */
+/* No window waits for the answer of rows that ask for nothing. */
 static bool asks_nothing(const struct flight_step *step, uint32_t at, uint32_t end)
 {
     for (; at < end; at++)

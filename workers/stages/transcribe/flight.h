@@ -65,7 +65,7 @@ struct flight {
 int flight_open(struct flight *f, uint32_t slots, uint32_t windows, struct err *err);
 void flight_close(struct flight *f); /* what was open; slots are empty then */
 /* After ERR_VRAM: half as many windows at once in the encoder, and when that is one already, half
- * as many slots. What was in flight begins again: its audio is still held, and a window yields the
+ * as many slots. Windows in flight begin again: their audio is still held, and a window yields the
  * same however often it is begun. ERR_VRAM when it cannot be less. */
 int flight_shrink(struct flight *f, struct err *err);
 
@@ -77,9 +77,9 @@ uint32_t flight_busy(const struct flight *f);
 uint32_t flight_vacant(const struct flight *f); /* slots that another window may have */
 
 /* Puts windows that are ready into free slots and encodes them, lanes in order: as whole batches of
- * the encoder, as long as the lanes may have windows for one. Where the device encodes beside its
- * steps (asr_ops.encode_begin) they come into steps by the call that finds them there; the next
- * ones set off before that, where slots are free, so that the encoder need not wait for them. */
+ * the encoder, as long as the lanes may have windows for one. If the device encodes beside its
+ * steps (asr_ops.encode_begin), a later call finds the windows encoded and adds them to the steps.
+ * Before that it begins the next ones for free slots, so that the encoder need not wait. */
 int flight_fill(struct flight *f, struct lane *lanes, bool *progress, struct err *err);
 /* Begins one step of the decoder for all slots, and takes the answers of the oldest that is under
  * way: where the device goes ahead (asr_session.ahead) that is the one before, so that it computes

@@ -1,14 +1,14 @@
-/* workers/stages/transcribe/lane.h - one shard on its way: what its next windows are, and what it
- * has yielded. Part of transcribe.c; engine thread only.
+/* workers/stages/transcribe/lane.h - one shard in work: its next windows, and its results so far.
+ * Part of transcribe.c; engine thread only.
  *
  * Lanes are of three kinds. A *sequential* lane (lane_sequential.c) has one window at a time, which
  * begins where the one before says; its audio stays with the source until the window has ended. A
  * *packed* lane (lane_packed.c) listens to its audio with the voice activity's model first and
  * packs the speech into windows that are independent of each other: several may be in flight at
- * once, and what they yield is put in order. A *told* lane (lane_known_text.c) has its text
+ * once, and their results are put in order. A *known-text* lane (lane_known_text.c) has its text
  * already, and only times its words: its windows follow the text's segments.
  *
- *   QUEUED ──► FLYING ──► SETTLED ──► gone, once those before it are
+ *   QUEUED ──► FLYING ──► FINISHED ──► gone, once those before it are
  *      ▲          │ the session is made anew, or its slot is needed by another
  *      └──────────┘ (it begins again and yields the same) */
 #ifndef NIGHTSHIFT_WORKERS_STAGES_TRANSCRIBE_LANE_H
@@ -62,9 +62,8 @@ struct lane_window {
     int32_t language;
     float language_prob;
     bool mute;  /* asked, and nobody speaks in it for all the model hears: it has no say in that */
-    bool spoke; /* SETTLED */
-    bool
-        unasked; /* SETTLED: silent beyond doubt before anybody asked: its pieces speak their own */
+    bool spoke; /* FINISHED */
+    bool unasked;  /* FINISHED: surely silent before it was asked: its pieces are asked */
     bool is_probe; /* it is asked for its language alone */
     bool is_asked; /* its stretches are, or were, asked for their languages */
     bool is_known; /* its language is finished */
@@ -78,12 +77,12 @@ struct lane_window {
     uint32_t pieces, waits_for; /* of a whole: made so far, and not finalized yet */
     struct coverage *coverage;  /* owned; of a whole */
 
-    /* Told: its audio is in pcm, too. */
+    /* Known text: its audio is in pcm, too. */
     uint32_t first_text, end_text; /* segments of the lane's yield, */
     uint32_t texts;                /*   and how many of them are timed */
 };
 
-/* What a window of the lane's first ones was heard to speak. */
+/* The language detected in one of the lane's first windows. */
 struct lane_word {
     bool known, mute;
     int32_t language; /* -1: it was not asked, for nobody speaks in it */
@@ -93,7 +92,7 @@ struct lane_word {
 
 enum lane_state {
     LANE_OPEN,
-    LANE_ENDED, /* to be told to the caller */
+    LANE_ENDED, /* to be reported to the caller */
 };
 
 struct lane {
@@ -106,7 +105,7 @@ struct lane {
     uint64_t seed;
     int64_t begin;    /* sample in the recording */
     int64_t end;      /* audio before it is done with */
-    int64_t counted;  /* lane_count has told of the audio before it */
+    int64_t counted;  /* lane_count has counted the audio before it */
     int32_t language; /* id, -1 unknown */
     bool is_given;    /* it was said which it is */
     float language_prob;
@@ -128,14 +127,14 @@ struct lane {
     int64_t speech_end; /* sample where the last word ended */
 
     struct listening *listening;   /* owned; NULL in other lanes than packed ones */
-    struct known_text *known_text; /* owned; NULL in other lanes than told ones */
+    struct known_text *known_text; /* owned; NULL in lanes without known text */
 };
 
 /* language: id, -1: to be heard. The caller links it. */
 int lane_new(const struct lane_policy *policy, int64_t begin, int32_t language, uint64_t seed,
              struct lane_source source, struct lane **ret, struct err *err);
-/* The same of a shard whose text is there: segments of this source. told is borrowed until the lane
- * ends. */
+/* The same for a shard with known text, which is borrowed until the lane ends. The lane has the
+ * segments of this source. */
 int lane_new_known_text(const struct lane_policy *policy, int64_t begin,
                         const struct result_known_text *known_text, uint32_t text_source,
                         struct lane_source source, struct lane **ret, struct err *err);
@@ -157,7 +156,7 @@ uint32_t lane_coming(const struct lane *l);
 const int32_t *lane_previous(const struct lane_window *w, uint32_t *n);
 /* Repeats a window's draws. */
 uint64_t lane_window_seed(const struct lane_window *w);
-/* What becomes of a window that was asked for its language. */
+/* The next state of a window that was asked for its language. */
 enum lane_hearing {
     LANE_GOES,    /* it goes on with *language */
     LANE_WAITS,   /* others have to be asked first */
@@ -166,13 +165,13 @@ enum lane_hearing {
 /* It was just heard to speak `heard`. no_speech: as decoding_heard gives it. ERR_NOMEM. */
 int lane_language(struct lane_window *w, int32_t heard, float heard_prob, float no_speech,
                   int32_t *language, float *prob, enum lane_hearing *ret, struct err *err);
-/* What a flying window has yielded; it may be gone afterwards. */
+/* Takes the result of a window in flight; the window may be gone afterwards. */
 int lane_take(struct lane_window *w, const struct decoding_result *r, struct outcome *o,
               struct err *err);
 /* Calls done with the result or the error. */
 void lane_tell(struct lane *l);
 
-/* For the two kinds. A new window is nobody's yet. */
+/* Both kinds of lanes use these. A new window is in no list yet. */
 int lane_window_new(struct lane *l, int64_t at, struct lane_window **ret, struct err *err);
 void lane_window_free(struct lane_window *w); /* NULL is fine */
 /* Everything before the sample is done with, and the source may forget it. */
@@ -197,7 +196,7 @@ int packed_take(struct lane_window *w, const struct decoding_result *r, struct o
  * audio is still there. It stands behind the other pieces. */
 int lane_piece(struct lane_window *w, int64_t from, int64_t to, struct lane_window **ret,
                struct err *err);
-/* Where voice activity hears least, in the middle third of samples [from, to) of w. */
+/* The place with the least voice activity, in the middle third of samples [from, to) of w. */
 int64_t lane_quietest(const struct lane_window *w, int64_t from, int64_t to);
 /* The whole window's coverage, made where it is not there yet, while w is the whole. */
 int coverage_of(struct lane_window *w, struct err *err);
@@ -212,18 +211,18 @@ void lane_note_word(struct lane_window *w);
 /* Sets the lane's language, if its windows' words suffice. ended: no more are to come. */
 bool lane_decide(struct lane *l, bool ended);
 void lane_probe_answered(struct lane_window *w, int32_t language, float prob);
-/* The probes of a window have all answered: it is known what it goes on with, or it is parted, and
- * SETTLED. */
+/* Call it when all probes of a window have answered. The window goes on in one language, or is cut
+ * into pieces and FINISHED. */
 int lane_resolve(struct lane_window *w, struct err *err);
 int packed_language(struct lane_window *w, int32_t heard, float heard_prob, int32_t *language,
                     float *prob, enum lane_hearing *ret, struct err *err);
 
-/* ---- told lanes */
+/* ---- lanes with known text */
 
 int known_text_begin(struct lane *l, const struct result_known_text *known_text, uint32_t source,
                      struct err *err);
-void known_text_free(struct lane *l); /* what is told of it, if anything */
-/* Windows whose audio is there are queued, as many as the lane should hold. ERR_NOMEM. */
+void known_text_free(struct lane *l); /* the lane's known text, if any */
+/* Queues windows whose audio is there, as many as the lane should hold. ERR_NOMEM. */
 int known_text_prepare(struct lane *l, bool *progress, struct err *err);
 struct lane_window *known_text_next(const struct lane *l); /* NULL: none now */
 uint32_t known_text_queued(const struct lane *l);
@@ -234,7 +233,7 @@ int known_text_drafts(const struct lane_window *w, struct decoding_result *r, st
                       struct err *err);
 /* Their words: the window is finished. */
 int known_text_take(struct lane_window *w, const struct outcome *o, struct err *err);
-void known_text_result(const struct lane *l, struct lane_result *ret); /* what it is told beside */
+void known_text_result(const struct lane *l, struct lane_result *ret); /* its language, account */
 
 /* ---- listening (packed lanes) */
 
@@ -245,7 +244,7 @@ struct silero_block;
  * filled in but for prob; pcm: room for SILERO_BLOCK steps. 0: not now (not decoded yet, no room,
  * all heard). */
 int lane_listen(struct lane *l, float *pcm, struct silero_block *block, struct err *err);
-/* What the model made of it: block->prob. Queues windows. ERR_NOMEM. */
+/* Takes the model's probabilities for the block (block->prob) and queues windows. ERR_NOMEM. */
 int lane_heard(struct lane *l, const struct silero_block *block, struct err *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* A lane whose text is there: nothing is decoded. Its segments go through the decoder once, as they
- * follow each other in windows, for the times of their words. What is known of a segment stays as
- * it is; its times follow its words, as in every transcription that has words. One that no window
- * holds, or whose language the model does not know, gets no words. */
+ * follow each other in windows, for the times of their words. A segment keeps its known fields; its
+ * times follow its words, as in every transcription that has words. A segment that no window holds,
+ * or whose language the model does not know, gets no words. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,7 +43,8 @@ int known_text_begin(struct lane *l, const struct result_known_text *known_text,
     t->of = known_text;
     t->counts = source <= 1;
     t->at = l->begin;
-    /* Of an aligned window's tokens those before its text and the one behind it are none of its. */
+    /* token_max leaves room for the prompt before an aligned window's text and the end token after
+     * it. */
     t->token_max = 2 * l->policy->previous_max - l->policy->model->prompt_max - 1;
     for (uint32_t i = 0; rc == 0 && i < known_text->segment_count; i++) {
         struct result_segment s = known_text->segments[i];
@@ -116,7 +117,7 @@ static int encode_segment_text(const struct lane *l, uint32_t i, struct known_se
     return rc;
 }
 
-/* The text's tokens, where it may have words. What was dropped is not believed, nor timed. */
+/* Encodes the text if it may have words. Dropped text is not believed, nor timed. */
 static int look_at(struct lane *l, uint32_t i, struct err *err)
 {
     const struct result_segment *s = &l->yield.segments[i];

@@ -1,12 +1,12 @@
 /* Which languages a packed lane's windows speak.
  *
- * A window is asked for its language when it begins (DECODING_LANGUAGE). Where one language is
- * expected of a lane, its first windows agree on it, and the others wait for that. Where the
- * language may change (`multilingual`), a window that is sure of its own goes on with it; Whisper
- * is sure of a window in one language, and unsure of one in two. An unsure window waits while its
- * stretches of speech are asked one by one, as *probes*; then they are smoothed
- * (decode/language.h). Where they agree, the window goes on; where not, it is cut at the changes,
- * and its pieces are decoded instead, each in its language. */
+ * A window is asked for its language when it begins (DECODING_LANGUAGE). If a lane should have one
+ * language, its first windows agree on it, and the others wait for that. If the language may change
+ * (`multilingual`), a window that is sure of its own goes on with it; Whisper is sure of a window
+ * in one language, and unsure of one in two. An unsure window waits while its stretches of speech
+ * are asked one by one, as *probes*; then they are smoothed (decode/language.h). If they agree, the
+ * window goes on. If not, it is cut at the changes, and its pieces are decoded instead, each in its
+ * language. */
 #include <stdlib.h>
 
 #include "workers/audio/speech.h"
@@ -35,7 +35,7 @@ bool lane_asks(const struct lane *l)
     return l->language < 0 && vocabulary_multilingual(l->policy->model->vocab);
 }
 
-/* Waits for its lane's language, or for its probes, having told its own. */
+/* Whether the window has its own answer, and waits for its lane's language or for its probes. */
 bool lane_window_waits(const struct lane_window *w)
 {
     if (!w->heard || w->whole || w->place == WINDOW_FINISHED)

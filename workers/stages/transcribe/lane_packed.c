@@ -14,8 +14,8 @@
 #define BLOCK ((int64_t)SILERO_BLOCK * SILERO_STEP)
 #define SHORTEST 1600 /* samples; nobody says anything in a tenth of a second */
 
-/* Speech without text is heard again by itself, from so many steps on (0.64 s); what is left then
- * is told from half a second on. */
+/* Speech without text is decoded again by itself from so many steps on (0.64 s). If half a second
+ * or more still has no text, it is reported as missing. */
 #define GAP_LEAST 20
 #define MISSING_LEAST 16
 #define GAP_PAD (4 * (int64_t)SPEECH_STEP) /* kept on both sides of it */
@@ -372,7 +372,6 @@ int64_t lane_quietest(const struct lane_window *w, int64_t from, int64_t to)
     return from / SPEECH_STEP * SPEECH_STEP + best * SPEECH_STEP;
 }
 
-/* Of a window that has got no text at all. */
 static int halve_textless_window(struct lane_window *w, struct err *err)
 {
     int64_t at = w->offset + lane_quietest(w, 0, w->samples);

@@ -15,8 +15,7 @@
 #include "workers/text/tokenizer/vocabulary.h"
 
 #define SLOTS_MAX 4096
-/* What the voice activity may take between two steps of the decoder, to fill slots that are free.
- */
+/* Voice activity may take so long between two steps of the decoder, to fill free slots. */
 #define LISTEN_NS INT64_C(50000000)
 #define BLOCK ((size_t)SILERO_BLOCK * SILERO_STEP)
 

@@ -5,7 +5,7 @@
  * activity the model's window slides over the audio, and each begins where the timestamps of the
  * one before say; with it, speech is found first and packed into windows that do not depend on each
  * other. Lanes are independent; windows of different lanes share the slots, and a finished window's
- * slot is refilled at once, or with others as a batch. What a lane yields depends on its audio, the
+ * slot is refilled at once, or with others as a batch. A lane's result depends on its audio, the
  * model and the parameters alone.
  *
  * One thread (the engine thread) calls everything here. Audio comes from the caller through a
@@ -27,13 +27,13 @@ struct asr_shape;
 struct transcriber;
 struct lane;
 
-/* What a session for these parameters is made for: branches and alignment heads; slots and windows
- * are left 0. align_heads: the model's. Pure. */
+/* The shape of a session for these parameters: branches and alignment heads; slots and windows stay
+ * 0. align_heads: the model's. Pure. */
 void transcribe_shape(const struct transcribe_params *p, uint32_t align_heads,
                       struct asr_shape *ret);
 
-/* Those parameters in words, by which what was measured is remembered: "beam_size=5
- * word_timestamps"; "" for greedy decoding with nothing beside. Pure. */
+/* These parameters in words, as a key for measurements: "beam_size=5 word_timestamps"; "" for plain
+ * greedy decoding. Pure. */
 #define TRANSCRIBE_DECODING_LEN 64
 void transcribe_decoding(const struct transcribe_params *p, char ret[TRANSCRIBE_DECODING_LEN]);
 /* Hypotheses of a window in a step of the decoder; at most the branches. */
@@ -57,9 +57,8 @@ const struct err *transcriber_lack(const struct transcriber *t);
 int transcriber_add(struct transcriber *t, int64_t start_sample, const char *language,
                     uint64_t seed, struct lane_source source, lane_done done, void *done_arg,
                     struct lane **ret, struct err *err);
-/* The same where the text is there: `told` (borrowed until the lane ends) is what it yields, but
- * for the words of segments of this source, which get their times. Nothing is decoded. ERR_USAGE:
- * without word_timestamps. */
+/* The same with known text, which is borrowed until the lane ends. The lane yields it, and times
+ * the words of segments of this source. Nothing is decoded. ERR_USAGE: without word_timestamps. */
 int transcriber_add_known_text(struct transcriber *t, int64_t start_sample,
                                const struct result_known_text *known_text, uint32_t text_source,
                                struct lane_source source, lane_done done, void *done_arg,
@@ -75,7 +74,7 @@ int transcriber_step(struct transcriber *t, bool *progress, struct err *err);
 
 /* `beat` is called on the engine thread whenever a piece of a step is done: within a step that
  * encodes many windows with a large model on a slow device, after about a second, or after each
- * window when one takes longer. For whoever watches over the engine; NULL: nobody. */
+ * window when one takes longer. It shows a watchdog that the engine works; NULL: nobody watches. */
 void transcriber_on_beat(struct transcriber *t, void (*beat)(void *arg), void *arg);
 
 /* Lanes held, windows in slots, samples of audio finished since it was made. */

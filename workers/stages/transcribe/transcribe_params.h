@@ -80,8 +80,8 @@ void transcribe_params_default(struct transcribe_params *p);
 int transcribe_params_check(const struct transcribe_params *p, struct err *err);
 /* Canonical JSON (sorted keys, no spaces), newly allocated; and back, every value range-checked. */
 int transcribe_params_to_json(const struct transcribe_params *p, char **ret, struct err *err);
-/* Of parameters with times of words, which change nothing else of a text: the same without them.
- * *ret NULL: they are without, or the text depends on the times. */
+/* The same parameters without times of words. *ret NULL: they ask for no times, or the text depends
+ * on the times. */
 int transcribe_params_untimed(const char *json, char **ret, struct err *err);
 /* Takes the next code off a list such as `language`; false: none is left. A code that has no room
  * is cut. */

@@ -1,6 +1,6 @@
 /* workers/stages/transcribe/yield.h - a list of segments that owns their texts, reasons and words.
  *
- * What a window yields, and what a lane has gathered. Engine thread only. */
+ * A window yields one, and a lane gathers one. Engine thread only. */
 #ifndef NIGHTSHIFT_WORKERS_STAGES_TRANSCRIBE_YIELD_H
 #define NIGHTSHIFT_WORKERS_STAGES_TRANSCRIBE_YIELD_H
 
@@ -20,7 +20,7 @@ int yield_add(struct yield *y, const struct result_segment *segment, struct err 
 /* The words of a segment that a list has, so far borrowed, become its own. ERR_NOMEM: it has none.
  */
 int yield_own_words(struct result_segment *s, struct err *err);
-/* What `from` has goes to the end of `to`. ERR_NOMEM: nothing has moved. */
+/* Moves all segments of `from` to the end of `to`. ERR_NOMEM: nothing has moved. */
 int yield_move(struct yield *to, struct yield *from, struct err *err);
 /* By when they begin; of those that begin together, those that were there first. */
 void yield_sort(struct yield *y);

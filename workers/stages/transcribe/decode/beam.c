@@ -79,7 +79,8 @@ static uint32_t collect_children(const struct beam *b, const struct candidate *t
     return n;
 }
 
-/* Of the pool's n those that live on, at its begin; the others that are to be had end. */
+/* Moves the children that live on to the front, and returns their number. Children with the end
+ * token become finished branches, until there are enough. */
 static uint32_t select_children(struct beam *b, struct child *children, uint32_t n)
 {
     uint32_t kept = 0;

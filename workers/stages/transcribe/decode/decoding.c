@@ -15,7 +15,7 @@
 #define POSITIONS_MIN 10
 #define OWN_LANGUAGE_PROB 0.5f /* a window surer of it than not may be read in it */
 
-/* Of an attempt's text. */
+/* Measures of an attempt's text. */
 struct measures {
     float avg_logprob, text_logprob, compression_ratio, temperature;
     int32_t language;
@@ -301,7 +301,7 @@ static bool hears_silence(const struct decoding *d, uint32_t pos)
     return !d->heard && pos == d->previous_len;
 }
 
-/* What a question does not have from the tokens before. */
+/* Sets the parts of a question that do not depend on the tokens before. */
 static void ask_any(const struct decoding *d, uint32_t draft, uint32_t count,
                     struct choice_ask *ret)
 {
@@ -469,8 +469,8 @@ static int judge_attempt(struct decoding *d, double logprob, bool *failed, struc
     return 0;
 }
 
-/* Of refused attempts the likeliest is kept that does not repeat itself, else the likeliest; of
- * equals the first. */
+/* Keeps the likeliest refused attempt that does not repeat itself, else the likeliest. The first of
+ * equals stays. */
 static void store_better_attempt(struct decoding *d)
 {
     bool loops = is_repetitive(d, &d->now);
@@ -551,7 +551,8 @@ static int check_usable(const struct choice *c, struct err *err)
     return 0;
 }
 
-/* What the start token's row in the prompt says; DONE when it is sure that nobody speaks. */
+/* Takes the answer for the start token's row in the prompt; DONE when it is sure that nobody
+ * speaks. */
 static void hear_silence(struct decoding *d, const struct choice *c)
 {
     d->heard = true;

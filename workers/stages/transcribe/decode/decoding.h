@@ -16,7 +16,7 @@
  *
  * The driver asks for the rows to compute (decoding_rows), has the moves of the step before done on
  * the caches (decoding_moves), has choices made, and gives them back (decoding_feed). Pure but for
- * memory; one thread per window. What comes out depends on the choices, the parameters and the seed
+ * memory; one thread per window. The result depends on the choices, the parameters and the seed
  * alone. */
 #ifndef NIGHTSHIFT_WORKERS_STAGES_TRANSCRIBE_DECODE_DECODING_H
 #define NIGHTSHIFT_WORKERS_STAGES_TRANSCRIBE_DECODE_DECODING_H
@@ -108,7 +108,7 @@ uint32_t decoding_rows(const struct decoding *d, struct asr_row *rows, struct ch
  * depends on the choice in another way, or nothing can come. The choice may end the text or the
  * attempt: then, after decoding_feed, decoding_rows names another position, or none. */
 bool decoding_ahead(const struct decoding *d, struct asr_row *row, struct choice_ask *ask);
-/* What was chosen for exactly those rows. top: n x (branches + 1), NULL when branches is 1.
+/* Takes the choices for exactly those rows. top: n x (branches + 1), NULL when branches is 1.
  * ERR_MODEL when the logits held no number to go by. */
 int decoding_feed(struct decoding *d, const struct choice *c, const struct candidate *top,
                   uint32_t n, struct err *err);

@@ -31,7 +31,7 @@ struct drafts {
 
 void drafts_begin(struct drafts *d, uint32_t size, uint32_t limit, int32_t eot,
                   struct token_run rows, uint32_t capacity);
-/* What was chosen for each draft that has not ended, in their order. *ended: all have. ERR_MODEL:
+/* Takes the choice for each draft that has not ended, in their order. *ended: all have. ERR_MODEL:
  * nothing may follow one of them. */
 int drafts_feed(struct drafts *d, const struct choice *c, bool *ended, struct err *err);
 /* The first one with the best beam_score (beam.h). */

@@ -35,7 +35,7 @@ struct language_rule {
  * threshold decides alone, the last one that is asked by majority. */
 bool language_ask(struct language_tally *t, const struct language_rule *rule, int32_t heard,
                   float heard_prob, int32_t *language, float *prob);
-/* Where a recording changes its language: stretches of speech, one behind the other. */
+/* A stretch of speech in one language; stretches follow each other. */
 struct language_stretch {
     int64_t start, end; /* samples of the window */
     int32_t language;   /* that the model heard in it alone, and how sure it is of it */

@@ -87,8 +87,8 @@ static void set_ids(struct rules_spec *s, const struct vocabulary *v,
 
     s->eot = ids->eot;
     s->no_speech = ids->no_speech;
-    /* Of a model without timestamps the last id stands for one: it is a special token, or none of
-     * the vocabulary's, and nobody asks for times. */
+    /* In a model without timestamps the last id stands for one: it is a special token, or not in
+     * the vocabulary, and nobody asks for times. */
     s->timestamp_begin = s->timestamp_end = s->max_initial = (int32_t)s->vocab - 1;
     if (vocabulary_timed(v)) {
         s->timestamp_begin = ids->timestamp_begin;

@@ -15,9 +15,9 @@ struct rules_spec; /* gpu/backend.h */
 struct transcribe_params;
 struct token_rules;
 
-/* vocab_size: the model's, which may be larger than the vocabulary's; ERR_MODEL when smaller. Of
- * the parameters: suppress_tokens and max_initial_timestamp; ERR_USAGE when they name a token that
- * the model does not have. The vocabulary is borrowed, the parameters are not. */
+/* vocab_size: the model's, which may be larger than the vocabulary's; ERR_MODEL when smaller. Uses
+ * suppress_tokens and max_initial_timestamp of the parameters; ERR_USAGE when they name a token
+ * that the model does not have. The vocabulary is borrowed, the parameters are not. */
 int token_rules_new(const struct vocabulary *v, uint32_t vocab_size,
                     const struct transcribe_params *params, struct token_rules **ret,
                     struct err *err);

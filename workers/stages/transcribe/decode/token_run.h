@@ -12,7 +12,7 @@ struct token_run {
     float *logprobs; /* as many */
 };
 
-/* Of rows of `room` tokens the one of this number. */
+/* The run for `row` in rows of `capacity` tokens each. */
 static inline struct token_run token_run_at(struct token_run rows, uint32_t row, uint32_t capacity)
 {
     size_t at = (size_t)row * capacity;

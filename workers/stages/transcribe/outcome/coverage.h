@@ -1,8 +1,9 @@
 /* workers/stages/transcribe/outcome/coverage.h - which speech of a window has a text.
  *
  * Voice activity says for every step whether somebody speaks. Texts cover the steps between their
- * times, and a little beside them, since timestamps are rough. What no text covers is a gap: it is
- * decoded again by itself, and what is left then is missing. Steps are counted once, so that
+ * times, and a little beside them, since timestamps are rough. Speech that no text covers is a gap:
+ * it is decoded again by itself. Speech without text after that is missing. Steps are counted once,
+ * so that
  *   speech = with text + dropped + missing.
  * Pure. */
 #ifndef NIGHTSHIFT_WORKERS_STAGES_TRANSCRIBE_OUTCOME_COVERAGE_H
@@ -38,8 +39,7 @@ struct coverage_gap {
 /* voice: the probability of speech of each step of `samples` samples, at most a window's; from
  * `threshold` on somebody speaks. */
 void coverage_begin(struct coverage *c, const float *voice, int64_t samples, float threshold);
-/* A text stands from sample start to end. What has a text keeps it; what was dropped may get one.
- */
+/* A text stands from sample start to end. Steps with a text keep it; dropped steps may get one. */
 void coverage_add(struct coverage *c, int64_t start, int64_t end, bool dropped);
 /* The next gap at or behind sample `from`, before `to`, with at least `least` steps of speech: all
  * between two covered stretches, but for the quiet at its ends. false: there is none. */

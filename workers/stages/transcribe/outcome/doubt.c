@@ -179,8 +179,8 @@ static const struct rule {
     {DOUBT_DISBELIEVED, 0},
     /* Odd words between silences, where that was asked for. */
     {DOUBT_BESIDE_SILENCE, 0},
-    /* What models say to silence, where there is silence by another witness. Who says "Thanks for
-     * watching!" aloud is heard by voice activity, and keeps it. */
+    /* A phrase that models write for silence, if another sign says that it is silent. Voice
+     * activity detects a person who says "Thanks for watching!" aloud, and the text stays. */
     {DOUBT_PHRASE | DOUBT_NO_VOICE, 0},
     {DOUBT_PHRASE | DOUBT_NO_SPEECH, DOUBT_VOICE},
     {DOUBT_PHRASE | DOUBT_UNLIKELY, DOUBT_VOICE},

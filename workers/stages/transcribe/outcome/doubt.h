@@ -41,7 +41,7 @@ enum doubt {
     DOUBT_BESIDE_SILENCE = 16384, /* hallucination_silence_threshold says so; alone enough */
 };
 
-/* Of published weights on real speech no text so unlikely was right (docs/measurements.md). */
+/* No text so unlikely was right, with published weights on real speech (docs/measurements.md). */
 #define DOUBT_DISBELIEF 1.0f
 
 #define DOUBT_TEXT_MAX 256
@@ -67,11 +67,11 @@ struct doubt_facts {
 uint32_t doubt_signs(const struct doubt_facts *f, const struct transcribe_params *p);
 /* Whether they are enough to drop the text. */
 bool doubt_drops(uint32_t signs);
-/* For people and queries: a list of fixed words ("tried again: repetitive; loop; silence phrase").
- * "" for none. At most len - 1 bytes, len >= 1; DOUBT_TEXT_MAX hold any. Returns ret. */
+/* Writes a list of fixed words for people and queries ("tried again: repetitive; loop; silence
+ * phrase"). "" for none. At most len - 1 bytes, len >= 1; DOUBT_TEXT_MAX hold any. Returns ret. */
 const char *doubt_text(uint32_t signs, char *ret, size_t len);
-/* What such a list says, for who never read it: hands a sentence out for each word of it, in its
- * order; of one that is none of doubt_text's (of a newer program), with the word in quotes. */
+/* Explains such a list: calls `sentence` for each of its words, in order. A word that doubt_text
+ * does not know (a newer program's) is quoted in its sentence. */
 void doubt_say(const char *reason, void (*sentence)(void *arg, const char *text), void *arg);
 
 #endif

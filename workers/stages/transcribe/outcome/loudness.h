@@ -1,9 +1,9 @@
 /* workers/stages/transcribe/outcome/loudness.h - where a window's audio is loud, and words moved to
  * where it is.
  *
- * What the decoder attends to tells which word is said near a place, but not to a tenth of a second
- * when a word begins after a pause or ends before one; and in a long silence it may look seconds
- * away from what it writes. No word begins or ends in quiet beside its own sound: its edges are
+ * The decoder's attention tells which word is said near a place, but not to a tenth of a second if
+ * the word begins after a pause or ends before one. In a long silence it may look seconds away from
+ * the word that it writes. No word begins or ends in quiet beside its own sound: its edges are
  * moved there. Our own rule, after openai-whisper's have been applied to the attention alone.
  * Pure. */
 #ifndef NIGHTSHIFT_WORKERS_STAGES_TRANSCRIBE_OUTCOME_LOUDNESS_H

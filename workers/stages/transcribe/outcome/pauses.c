@@ -23,7 +23,7 @@ float pauses_voice(const struct lane_window *w, int64_t start, int64_t end)
     return (float)(sum / (double)(last > first ? last - first : 1));
 }
 
-/* What has to be left out of a pause for it to count. */
+/* Samples that must be left out of a pause for it to count. */
 static int64_t least_gap(const struct lane_window *w)
 {
     int64_t kept_ms = 2 * (int64_t)w->lane->policy->params->vad_speech_pad_ms;
@@ -175,7 +175,7 @@ static double voice_in(const struct parting *p, const struct pack_run *run)
     return (double)(to - from) * (voice < 0 ? 1.0 : fmax((double)voice, 1e-3));
 }
 
-/* What it costs to cut before s[i], as if so many bytes were on the wrong side; -1: not there. */
+/* The cost of a cut before s[i], in bytes on the wrong side; -1: no cut there. */
 static int cut_cost(const char *s, size_t i)
 {
     const unsigned char *u = (const unsigned char *)s;
@@ -324,7 +324,8 @@ int pauses_yield(const struct lane_window *w, const struct span *span,
 
 /* ---- without text */
 
-/* As coverage.h counts it; a piece without is the quiet at a pause's edge. */
+/* Whether there is speech, counted as in coverage.h. A piece without is the quiet at a pause's
+ * edge. */
 static bool is_spoken(const struct lane_window *w, int64_t from, int64_t to)
 {
     for (int64_t i = from / SPEECH_STEP; i * SPEECH_STEP < to; i++)

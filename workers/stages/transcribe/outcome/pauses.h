@@ -24,8 +24,8 @@ float pauses_voice(const struct lane_window *w, int64_t start, int64_t end);
 int64_t pauses_heard_ms(const struct lane_window *w, int64_t start_ms, int64_t end_ms);
 /* Adds the segment, whose samples in the window are `span`'s, parted at the pauses that it lasts
  * over: by its words' times, or without words by how long somebody speaks on either side, at a
- * blank, better at the end of a sentence (text and time are then right but for a few words). What
- * was thought of the whole holds for each part. ERR_NOMEM. */
+ * blank, better at the end of a sentence (text and time are then right but for a few words). Each
+ * part keeps the whole segment's doubts. ERR_NOMEM. */
 int pauses_yield(const struct lane_window *w, const struct span *span,
                  const struct result_segment *segment, struct yield *yield, struct err *err);
 /* Adds samples [start, end) of the window as speech without text, parted in the same way: a dropped

@@ -215,12 +215,13 @@ static int64_t seek_of(double seconds, int64_t window)
     return at < 1 ? window : at < window ? at : window;
 }
 
-/* Where the next window begins: after the last word, unless the text says that it is all. */
+/* The length of the model's window in seconds. */
 static double window_of(const struct lane_window *w)
 {
     return (double)w->lane->policy->model->window_samples / RATE;
 }
 
+/* The next window begins after the last word, unless the text closes its window. */
 static void move_by_words(const struct lane_window *w, double threshold, struct outcome *o)
 {
     double end = last_end(o), rest = window_of(w) - end;
@@ -230,7 +231,8 @@ static void move_by_words(const struct lane_window *w, double threshold, struct 
     o->advance = threshold > 0 && rest <= threshold ? w->samples : seek_of(end, w->samples);
 }
 
-/* What ends before `seek` seconds is dropped; what comes behind is heard again from there. */
+/* Marks draft `first` and later ones that end by `seek` seconds as beside silence. Removes those
+ * after them: the next window decodes their audio again. */
 static void drop_from(struct outcome *o, uint32_t first, double seek)
 {
     uint32_t n = first;

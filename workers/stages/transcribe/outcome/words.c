@@ -220,7 +220,8 @@ static int merge_words(struct word *from, struct word *into, struct err *err)
     return 0;
 }
 
-/* What opens joins the word behind it: only after a blank, for a quotation mark may close, too. */
+/* An opening mark joins the word behind it, but only after a blank: a quotation mark may also
+ * close. */
 static int merge_opening(struct words *w, struct err *err)
 {
     uint32_t into = w->count - 1;

@@ -28,7 +28,8 @@ struct words {
     struct word *words; /* owned; their token ranges follow each other without gaps */
     uint32_t count;
     float median; /* seconds: of the lengths before punctuation was merged, words without length
-                     left out; at most WORDS_LONGEST_MEDIAN; 0 when there is none. For words_fit */
+                     left out; at most WORDS_LONGEST_MEDIAN; 0 when there is none; words_fit uses
+                     it */
 };
 
 void words_free(struct words *w); /* back to {0} */
@@ -45,8 +46,8 @@ int words_dtw(const float *cost, uint32_t n, uint32_t m, uint32_t *first_column,
 int words_split(const struct vocabulary *v, const char *language, const int32_t *tokens, uint32_t n,
                 struct words *ret, struct err *err);
 
-/* What stands in WORDS_PREPEND or WORDS_APPEND joins the word behind or before it, which keeps its
- * times and probability. ERR_NOMEM: w is good for words_free alone. */
+/* Marks in WORDS_PREPEND join the word after them, marks in WORDS_APPEND the word before. The word
+ * keeps its times and probability. ERR_NOMEM: w is good for words_free alone. */
 int words_merge_punctuation(struct words *w, struct err *err);
 
 /* All of it for one window: matrix [rows][frames] and logprob [rows] as asr_ops.align gave them for
