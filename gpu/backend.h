@@ -16,11 +16,11 @@
  * several windows as one matrix, one below the other. A *slot* is one sequence that the decoder
  * works on: of its own cache (one per hypothesis), or of the cross-attention's (one per window); a
  * decoder step has one *row* for each token that is fed. Several rows of one step may be of one
- * slot when their positions follow each other (a prompt). What describes rows lies in device memory
- * (struct token_row), so that a recorded step can be run again with other rows.
+ * slot when their positions follow each other (a prompt). Rows are described in device memory
+ * (struct token_row), so that a recorded step can run again with other rows.
  *
- * Where a device has fp8, rows that only its products read need not be written in 16 bits before
- * they are rounded to 8: layer_norm, copy and a linear with GELU write tensors of DTYPE_E4M3, which
+ * If a device has fp8, rows that only its products read need not be written in 16 bits before they
+ * are rounded to 8: layer_norm, copy and a linear with GELU write tensors of DTYPE_E4M3, which
  * linear takes as x. Row r is rounded to e4m3 after it was divided by scales[r], its largest
  * magnitude / 448; a row that is not finite has the scale NaN. Such a tensor begins at a multiple
  * of 16 bytes; its columns and its stride are multiples of 16. */
@@ -55,7 +55,7 @@ enum epilogue {
     EPILOGUE_GELU, /* y = gelu(r), the exact one (erf) */
     EPILOGUE_ADD,  /* y = y + r */
     EPILOGUE_RELU, /* y = max(r, 0) */
-    /* Of conv2d alone: */
+    /* Only conv2d takes this one: */
     EPILOGUE_ADD_RELU, /* y = max(y + r, 0); a NaN stays one */
 };
 
@@ -95,11 +95,11 @@ struct kv {
     uint32_t slots;
     size_t slot_stride; /* bytes; a multiple of 64 */
     void *data;         /* borrowed, device memory, zeroed before its first use */
-    /* Of the decoder's own cache, so that hypotheses share what they have in common: key p of slot
-     * s lies in slot lies_in[s * capacity + p], as that one's key p; the last one that a row looks
-     * at, its own, in the row's slot. Read when an attention with keys 0 runs, and by it alone:
-     * what is stored is stored in the slot itself. Device memory, [slots][capacity], borrowed;
-     * whoever writes it has checked it. NULL: all in slot s. */
+    /* The decoder's own cache lets hypotheses share the keys that they have in common: key p of
+     * slot s is key p of slot lies_in[s * capacity + p]. The last key of a row, its own, is in the
+     * row's slot. Only attention with keys 0 reads this, when it runs: keys are always stored in
+     * the slot itself. Device memory, [slots][capacity], borrowed; its writer has checked it. NULL:
+     * all keys are in slot s. */
     const uint16_t *lies_in;
 };
 
@@ -129,7 +129,7 @@ enum {
     CHOOSE_NO_TIMES = 8, /* with TOKEN: timestamps are never produced, and none is asked for */
 };
 
-/* What is asked of one row's logits. In device memory. */
+/* The question to one row's logits. In device memory. */
 struct choice_ask {
     int32_t count; /* tokens produced so far, without the prompt */
     int32_t last;  /* the last of them, and the one before; -1: none */
@@ -142,8 +142,8 @@ struct choice_ask {
 
 #define TOKEN_FOLLOWS (-2) /* of a token_row: what was chosen for its slot last; see follow */
 
-/* Where the last choice for a slot has left it. In device memory, [slots], zeroed at first: nothing
- * follows there. */
+/* A slot's state after its last choice. In device memory, [slots], zeroed at first: nothing
+ * follows. */
 struct token_tail {
     int32_t open;  /* 0: nothing follows: it has ended, or no token could be chosen */
     int32_t token; /* chosen last: what a row that follows feeds */
@@ -200,8 +200,8 @@ struct spans {
     uint32_t count;
 };
 
-/* What attention_spans adds to its scores before the softmax: table `set[i]` for sequence i, which
- * is n long like all of them: [sets * heads * n][n] float32, head by head. */
+/* attention_spans adds this to its scores before the softmax: table `set[i]` for sequence i; each
+ * sequence has length n: [sets * heads * n][n] float32, head by head. */
 struct attention_bias {
     struct tensor tables;
     uint32_t sets;
@@ -253,9 +253,9 @@ struct backend_ops {
                       int64_t rows, int64_t out, int64_t in, const float *w, const float *bias,
                       struct linear **ret, struct err *err);
     void (*linear_free)(struct backend *be, struct linear *l);
-    /* x: [rows][in] of precision_type, y: [rows][out] float32 or of that type. Where y's stride is
-     * `out` rounded up to a multiple of 8, what lies between them may be overwritten: it must be
-     * y's own, whose columns begin the rows. Of fp8, x may be DTYPE_E4M3; and so may y, with GELU
+    /* x: [rows][in] of precision_type, y: [rows][out] float32 or of that type. If y's stride is
+     * `out` rounded up to a multiple of 8, the columns between them may be overwritten: they must
+     * be y's own, whose columns begin the rows. In fp8, x may be DTYPE_E4M3. So may y, with GELU
      * and out <= BACKEND_MAX_E4M3: its stride is at least 2 * out, and all of that is overwritten.
      * ERR_MODEL when the device has no product of that shape and those types; it is not lost then.
      * Every epilogue but ADD_RELU. */
@@ -293,7 +293,7 @@ struct backend_ops {
                           const struct token_row *rows, uint32_t keys, struct tensor out,
                           struct err *err);
 
-    /* What one head of that attention looks at, before its softmax: out[i][j] = q_i . k_j / 8 of
+    /* The scores of one head of that attention, before its softmax: out[i][j] = q_i . k_j / 8 of
      * head `head`, keys j < keys of slot rows[i].cross. q: [n][heads * 64] as of attention_rows,
      * out: [n][keys] float32. */
     int (*attention_scores)(struct backend *be, struct tensor q, struct kv kv,
@@ -418,8 +418,8 @@ struct backend_ops {
     /* NULL, all five, where a device gains nothing by it (the host): so that steps follow each
      * other without the caller, who learns of a step's choices while the next one runs. follow: of
      * rows i < n whose token is TOKEN_FOLLOWS that becomes the one in tails[rows[i].slot], and
-     * count, last, before and last_time of asks[i] become what they are with it. Where nothing
-     * follows the row is nobody's from then on, and asked for nothing. */
+     * count, last, before and last_time of asks[i] become what they are with it. If nothing
+     * follows, the row is nobody's from then on, and asks for nothing. */
     int (*follow)(struct backend *be, const struct token_tail *tails, struct token_row *rows,
                   struct choice_ask *asks, uint32_t n, struct err *err);
     /* After choose: the tails of the slots of rows that asked for a token; no slot has two such
@@ -430,8 +430,9 @@ struct backend_ops {
     /* A copy of device memory on its way to the host, after what was asked for before and while
      * what comes later runs: into a box that was taken, at most BACKEND_BOX_BYTES; of 0 bytes it is
      * a mark of how far `be` is. collect: sleeps until it is there; dst: host memory. posted: *ret:
-     * whether it is there; waits for nothing. What others are asked for once it is known to be
-     * there comes after all that it came after. Recorded sequences hold none of the three. */
+     * whether it is there; waits for nothing. Once it is known to be there, operations that are
+     * begun on other backends come after all that it came after. Recorded sequences hold none of
+     * the three. */
     int (*post)(struct backend *be, uint32_t box, const void *src, size_t bytes, struct err *err);
     int (*collect)(struct backend *be, uint32_t box, void *dst, size_t bytes, struct err *err);
     int (*posted)(struct backend *be, uint32_t box, bool *ret, struct err *err);
@@ -444,16 +445,15 @@ struct backend_ops {
     int (*record_run)(struct backend *be, struct recording *r, struct err *err);
     void (*record_free)(struct backend *be, struct recording *r);
 
-    /* NULL, both, where a device runs one operation at a time (the host). The fork's
-     * operations are ordered among themselves, and beside be's they have no order but what `after`
-     * gives. What be has prepared and allocated serves the fork, too; what the fork allocates is
-     * counted in be, and its `allocated` stays 0. The same thread calls both; it is closed before
-     * be, and not forked again. Where both want the device, its operations come first. A device
-     * that has forks has boxes. */
+    /* NULL, both, where a device runs one operation at a time (the host). The fork's operations are
+     * ordered among themselves, and beside be's they have no order but what `after` gives. The fork
+     * uses what `be` has prepared and allocated. Its own allocations count in be, and its
+     * `allocated` stays 0. The same thread calls both; the fork is closed before be, and not forked
+     * again. If both want the device, the fork's operations come first. A device that has forks has
+     * boxes. */
     int (*fork)(struct backend *be, struct backend **ret, struct err *err);
-    /* What `be` is asked for from now on begins after all that `other` was asked for before has
-     * ended. Waits for nothing itself. One is the other's fork. Recorded sequences do not hold it.
-     */
+    /* Later operations of `be` begin after all earlier ones of `other` have ended. The call itself
+     * does not wait. One is the other's fork. Recorded sequences do not hold it. */
     int (*after)(struct backend *be, struct backend *other, struct err *err);
 
     /* NULL, all three, where an operation has one way (the host). Between rehearse(true) and
@@ -470,7 +470,7 @@ struct backend_ops {
     int (*learn)(struct backend *be, const void *data, size_t bytes, struct err *err);
 };
 
-/* What a backend's own struct begins with. */
+/* The first member of each backend's own struct. */
 struct backend {
     const struct backend_ops *ops;
     struct backend_info info;
@@ -486,9 +486,9 @@ struct backend {
     uint32_t boxes; /* bits of those that are taken */
 };
 
-/* Boxes that nobody else has, *first and those behind it; given back by who took them. What is
- * posted into one is overwritten by the next post: so each of several models on a device has its
- * own. ERR_DEVICE: so many are not left, or the device has none. */
+/* Boxes that nobody else has, *first and those behind it; given back by who took them. A post
+ * overwrites the one before in its box: so each of several models on a device has its own boxes.
+ * ERR_DEVICE: so many are not left, or the device has none. */
 int backend_take_boxes(struct backend *be, uint32_t count, uint32_t *first, struct err *err);
 void backend_give_boxes(struct backend *be, uint32_t first, uint32_t count);
 
@@ -513,7 +513,7 @@ bool backend_lengths_fit(const uint32_t *lengths, uint32_t sequences, int64_t st
  * before), or when it cannot be done. argv NULL: in the processes that this one starts, which need
  * not start themselves again then. */
 void backend_host_sleep_when_idle(char **argv);
-/* What backend_open_host would find, without opening anything. */
+/* The info that backend_open_host would find, without opening anything. */
 void backend_host_info(struct backend_info *ret);
 /* Would it keep the weights of LINEAR_ROWS that are float16 numbers as such, in float32? */
 bool backend_host_halves(void);

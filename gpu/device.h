@@ -46,8 +46,8 @@ struct devices {
     uint32_t finding_count;
 };
 
-/* What may be taken of a GPU's memory of which so much is free: nine tenths, since the driver and
- * the libraries take more of it when they like, and never more than a cap. */
+/* The most bytes to use of a GPU's free memory: nine tenths, since the driver and the libraries may
+ * take more at any time, and never more than `cap`. */
 static inline uint64_t device_budget(uint64_t free_bytes, uint64_t cap)
 {
     const uint64_t most = free_bytes / 10 * 9;

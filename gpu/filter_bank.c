@@ -37,7 +37,7 @@ static double to_hz(enum mel_scale scale, double mel)
     return mel < 15.0 ? mel * (200.0 / 3.0) : 1000.0 * exp((log(6.4) / 27.0) * (mel - 15.0));
 }
 
-/* Of frequency k in bin b. */
+/* The weight of frequency k in bin b. */
 static double weight_of(const struct mel_spec *s, uint32_t b, uint32_t k)
 {
     double low = to_mel(s->scale, s->low_hz), high = to_mel(s->scale, s->high_hz);

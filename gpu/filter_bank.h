@@ -37,9 +37,9 @@ int mel_filters_new(const struct mel_spec *spec, struct mel_filters **ret, struc
 void mel_filters_free(struct mel_filters *m); /* NULL is fine */
 /* ret[b] = sum over k of weight[b][k] x[k], in ascending order. x: [fft / 2 + 1], ret: [bins]. */
 void mel_filters_apply(const struct mel_filters *m, const double *x, double *ret);
-/* Of the frequencies 0 .. fft / 2 bin b is count[b] from first[b] on ([bins] each); the weights,
- * which stay the filters', lie one after the other, bin after bin: a frequency is in three bins at
- * most. */
+/* Bin b covers count[b] of the frequencies 0 .. fft / 2, from first[b] on ([bins] each). The
+ * weights, which stay the filters', follow each other, bin after bin: a frequency is in three bins
+ * at most. */
 void mel_filters_ranges(const struct mel_filters *m, uint32_t *first, uint32_t *count,
                         const double **weight);
 
@@ -68,7 +68,7 @@ enum frame_place {
     FRAME_MIRRORED, /*   what is before its first and behind its last sample, in reverse */
 };
 
-/* Of the samples x of a frame:
+/* The output `out` for the samples x of a frame:
  *
  *     y[i]   = x[i] - mean(x)                             with less_mean, else x[i]
  *     z[i]   = (y[i] - pre_emphasis y[i - 1]) scale window[i]      y[-1] = y[0]
@@ -93,7 +93,7 @@ struct filter_bank_spec {
 
 /* Whether the numbers make sense, but for `mel`, which mel_filters_new looks at. */
 bool filter_bank_fits(const struct filter_bank_spec *s);
-/* Of a window of n samples. */
+/* The number of frames in a window of n samples. */
 size_t filter_bank_frames(const struct filter_bank_spec *s, size_t n);
 /* Whether these are what `filter_bank` takes. */
 bool filter_bank_shapes(const struct filter_bank_spec *s, struct tensor pcm, const uint32_t *at,

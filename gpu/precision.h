@@ -38,9 +38,10 @@ int precision_parse(const char *name, enum precision *ret, struct err *err);
 enum dtype precision_type(enum precision p);
 /* The type that wide products read in the end: what only they read is best written in it. */
 enum dtype precision_input(enum precision p);
-/* Of 8 bits what lies between their products, else p: for what 8 bits would cost too much. */
+/* The precision between 8-bit products, where 8 bits would lose too much; p itself if it has
+ * more. */
 enum precision precision_fine(enum precision p);
-/* What few rows (LINEAR_ROWS) are multiplied in where p was asked for. */
+/* The precision of products with few rows (LINEAR_ROWS) if p was asked for. */
 enum precision precision_of_rows(enum precision p);
 /* Bytes of one weight of a matrix product. */
 uint32_t precision_weight_bytes(enum precision p);
@@ -57,16 +58,16 @@ enum cache_precision {
 const char *cache_precision_name(enum cache_precision c);
 /* Also "", "16bit", "8bit"; ERR_USAGE names them all. */
 int cache_precision_parse(const char *name, enum cache_precision *ret, struct err *err);
-/* What AUTO becomes: 8 beside 16 bits and less, which its rounding is the like of; else 16. fp32 is
- * what all else is held against, and rounds nothing that it is not told to. */
+/* AUTO becomes 8 for precisions of 16 bits and less, whose rounding is similar; else 16. fp32 is
+ * the reference for all others, and rounds nothing without being told to. */
 enum cache_precision cache_precision_resolve(enum cache_precision wish, enum precision p);
 enum dtype cache_precision_type(enum cache_precision resolved, enum precision p);
 
-/* What AUTO means on a device that has `have`: the fastest that is safe everywhere: bf16 where the
- * device has it, else fp16, else fp32. int8 and fp8 are for those who ask. */
+/* AUTO on a device that has `have` is the fastest precision that is safe everywhere: bf16 if the
+ * device has it, else fp16, else fp32. int8 and fp8 must be asked for. */
 enum precision precision_auto(precision_set have);
-/* What a wish comes to on such a device: AUTO and the three of int8 are what it has of them, others
- * themselves. The result need not be in `have`. */
+/* The precision for a wish on such a device: AUTO and the three int8 ones become one that it has,
+ * others stay as they are. The result need not be in `have`. */
 enum precision precision_resolve(enum precision wish, precision_set have);
 
 #endif

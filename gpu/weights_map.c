@@ -9,7 +9,7 @@
 int weights_map_open(const char *path, size_t least, const char *kind, struct weights_map *ret,
                      struct err *err)
 {
-    int rc = 0, fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO is told below */
+    int rc = 0, fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO is reported below */
     struct stat info;
     void *data;
 

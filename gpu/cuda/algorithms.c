@@ -3,15 +3,15 @@
  *
  * Each is timed by events around single runs, on the numbers and in the memory that the product
  * itself has; medians decide, and the first proposal stays where nothing is clearly faster, so that
- * noise does not choose. What was found is remembered in the device that was opened, by the key of
- * the plan: its forks and later sessions compute the same sums.
+ * noise does not choose. The opened device remembers the algorithm by the key of the plan: its
+ * forks and later sessions compute the same sums.
  *
- * With `deterministic` it is always the first proposal: what is timed may differ the next time.
+ * With `deterministic` it is always the first proposal: timings may differ the next time.
  *
- * As bytes (recall, learn): head, then key and algorithm of each. The head names the library's
- * version and the device's kind, for an algorithm means nothing to another. The bytes come from
- * outside: a length that does not fit is refused, and each algorithm is put before the library's
- * own check, for the very product, before it is run. */
+ * The bytes of recall and learn are a head, then key and algorithm of each. The head names the
+ * library's version and the device's kind, for an algorithm means nothing to another. The bytes
+ * come from outside: a length that does not fit is refused, and each algorithm is put before the
+ * library's own check, for the very product, before it is run. */
 #include "gpu/cuda/matmul.h"
 
 #include <stdlib.h>
@@ -85,8 +85,8 @@ void algorithms_free(struct cuda *c)
     c->algorithm_count = 0;
 }
 
-/* Whether cuBLASLt takes it for this product and the workspace that there is. Of alignments the
- * library's check knows nothing: no algorithm wants more than 16 bytes. */
+/* Whether cuBLASLt takes it for this product and the workspace that there is. The library's check
+ * ignores alignments: no algorithm wants more than 16 bytes. */
 static bool is_algorithm_usable(struct cuda *c, const struct plan *plan,
                                 const cublasLtMatmulAlgo_t *algo)
 {

@@ -1,8 +1,8 @@
 /* Attention within windows: cuDNN's fused one where there is one (cudnn/sdpa.c), else two products
  * and a softmax, over as many heads at once as the bound on scratch memory allows.
  *
- * Scores of a head are [n][n] float32. For 16-bit values the softmax writes its weights over them,
- * each row beginning where the row of scores did, so that no second matrix is needed. */
+ * Scores of a head are [n][n] float32. With 16-bit values the softmax writes its weights over them,
+ * each row at the place of its scores, so that no second matrix is needed. */
 #include "gpu/cuda/cuda.h"
 
 #include "gpu/cuda/kernels.h"

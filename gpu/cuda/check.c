@@ -187,7 +187,7 @@ static void check_driver(struct check *c)
 
 /* ------------------------------------------------------------------------------- the devices */
 
-/* What to do when the run time cannot name its devices. */
+/* Advice for a run time that cannot name its devices. */
 static const char *devices_todo(int rc)
 {
     switch (rc) {

@@ -1,9 +1,9 @@
 /* gpu/cuda/check_cudnn.c - which cuDNN was found, and are its parts complete and of one version?
  *
  * cuDNN 9 is a small library that opens seven others when they are needed, and ends the process
- * when one of them is missing. So the files are looked at first. What the parts say of their
- * version is read from their data where it is there, else from the file's full name; their own
- * functions are called only when nothing speaks against it. */
+ * when one of them is missing. So the files are looked at first. A part's version is read from its
+ * data if it is there, else from the file's full name. The part's own functions are called only if
+ * nothing speaks against it. */
 #include "gpu/cuda/check.h"
 
 #include <dlfcn.h>

@@ -67,7 +67,7 @@ static void close_fork(struct cuda *c)
     cuda_release(&c->base, c->scratch);
 }
 
-/* What fails here has failed before, and was told then. */
+/* Errors are ignored: they occurred before, and were reported then. */
 static void cuda_close(struct backend *be)
 {
     struct cuda *c = cuda_enter(be);
@@ -95,9 +95,9 @@ static void cuda_close(struct backend *be)
     free(c);
 }
 
-/* Where both want multiprocessors a fork's blocks of threads begin first: it is wide, and idle ones
- * cost it more than a wait costs a decoder's step. Measured with the opposite order, windows/s of
- * large-v3-turbo beside steps, 256 slots, H100: 174 to 184 for 188. */
+/* If both want multiprocessors, a fork's thread blocks begin first: its work is wide, and loses
+ * more by idle multiprocessors than a decoder's step by a wait. Measured with the opposite order,
+ * windows/s of large-v3-turbo beside steps, 256 slots, H100: 174 to 184 for 188. */
 static int open_streams(struct cuda *c, struct err *err)
 {
     const unsigned asleep = cudaEventDisableTiming | cudaEventBlockingSync;

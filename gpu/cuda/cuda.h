@@ -25,7 +25,7 @@
  *   cudaGetErrorString cudaStreamBeginCapture cudaStreamEndCapture cudaGraphInstantiate
  *   cudaGraphLaunch cudaGraphDestroy cudaGraphExecDestroy cudaFuncSetAttribute
  *
- * Of cuBLASLt and cuDNN: libs.h.
+ * Those of cuBLASLt and cuDNN are in libs.h.
  *
  * NIGHTSHIFT_CUDA_GELU in the environment when the device is opened, for measuring: "exact"
  * computes GELU in a kernel of its own everywhere, "tanh" in the product's epilogue in fp16, too,
@@ -138,8 +138,8 @@ int cuda_after(struct backend *be, struct backend *other, struct err *err);
 /* Device memory, counted, held against the budget; zeroed. Not while recording. */
 int cuda_alloc(struct backend *be, size_t bytes, void **ret, struct err *err);
 void cuda_release(struct backend *be, void *p);
-/* For an operation that begins: its device becomes the thread's. Where that fails, so does whatever
- * the operation does first. */
+/* Each operation begins with this: it selects the device for the thread. If that fails, the
+ * operation's first call to the device fails, too. */
 static inline struct cuda *cuda_enter(struct backend *be)
 {
     (void)cudaSetDevice(cuda_of(be)->device);

@@ -3,11 +3,11 @@
  * products. In a rehearsal a layer's first call runs both ways, and the layer keeps to the faster
  * one: for few channels cuDNN's may be far off.
  *
- * What each output sees is copied out into a row of kernel_h kernel_w in numbers, some outputs of
+ * Each output's inputs are copied into a row of kernel_h kernel_w in numbers, for some outputs of
  * all images at a time, and multiplied with the weights, repacked from [out][in][taps] to
- * [out][taps][in]. Rows are rounded up to 16 bytes, and results to eight channels, by zeros: what
- * is not aligned so has only slow kernels, or none. A kernel of 1 x 1 sees the image itself, and is
- * a product in every type.
+ * [out][taps][in]. Zeros round rows up to 16 bytes, and results to eight channels: without that
+ * alignment there are only slow kernels, or none. A kernel of 1 x 1 sees the image itself, and is a
+ * product in every type.
  *
  * Deterministic: one shape for all, never cuDNN. Outputs of all images go in pieces of exactly
  * FIXED_ROWS, the last one filled up with zeros, out of one place into one place, so that a row
@@ -123,7 +123,7 @@ static int put_weights(struct backend *be, struct conv2d *conv, const float *w, 
     return rc;
 }
 
-/* What was asked for, for measuring. */
+/* Reads the way that a measurement asks for. */
 static void ask_way(struct conv2d *conv)
 {
     const char *s = getenv("NIGHTSHIFT_CUDA_CONVOLVE");
@@ -208,9 +208,9 @@ static struct product product_of(const struct conv2d *conv, struct tensor x, str
     };
 }
 
-/* p is plain, y its result; bias: [y.cols] or NULL. What the product can do of bias and epilogue it
- * does, a kernel the rest: all is the product's where y is float32, but GELU and the ReLU of a sum,
- * and unless cuBLASLt refuses it. */
+/* p is plain, y its result; bias: [y.cols] or NULL. The product applies bias and epilogue as far as
+ * it can, a kernel the rest. If y is float32 the product does all but GELU and the ReLU of a sum,
+ * unless cuBLASLt refuses it. */
 static int convolve_by_product(struct cuda *c, struct product p, const void *bias,
                                enum epilogue epilogue, struct tensor y, struct err *err)
 {
@@ -355,7 +355,7 @@ static int by_product(void *arg, struct err *err)
     return run_all(a->c, a->j, err);
 }
 
-/* Both ways against each other. Where one has no memory, or no kernel, it is the other. */
+/* Times both ways and keeps the faster one. If one lacks memory or a kernel, the other is kept. */
 static int choose_way(struct cuda *c, const struct images *j, struct err *err)
 {
     struct attempt a = {c, j};

@@ -171,8 +171,8 @@ struct rules_device {
     const uint32_t *never, *never_first;
 };
 
-/* One answer for each row of logits (float32). Of rows that ask for a token, what the rules forbid
- * becomes minus infinity, all text where the timestamps' mass forbids it included; others stay. */
+/* One answer for each row of logits (float32). In rows that ask for a token, forbidden ids become
+ * minus infinity, including all text if the timestamps' mass forbids it. Other rows stay. */
 int k_choose(cudaStream_t s, struct rules_device r, struct tensor logits,
              const struct choice_ask *ask, struct choice *ret);
 
@@ -187,8 +187,8 @@ int k_note(cudaStream_t s, struct rules_device r, const struct token_row *rows,
 
 /* --- top.cu --------------------------------------------------------------------------------- */
 
-/* The k largest of each row of logits (float32), k <= BACKEND_MAX_TOP; ret: [rows][k]. Of equals
- * the lowest id comes first; NaN and minus infinity are no candidates, and a row with +infinity has
+/* The k largest of each row of logits (float32), k <= BACKEND_MAX_TOP; ret: [rows][k]. The lowest
+ * id of equals comes first; NaN and minus infinity are no candidates, and a row with +infinity has
  * none at all. */
 int k_top(cudaStream_t s, struct tensor logits, uint32_t k, struct candidate *ret);
 
@@ -244,7 +244,7 @@ int k_activate(cudaStream_t s, enum activation f, struct tensor x, struct tensor
  * [weights.rows]. */
 int k_instance_norm(cudaStream_t s, uint32_t windows, struct tensor x, const float *gamma,
                     const float *beta, float epsilon, void *scratch, struct tensor y);
-/* Of its scratch, which is aligned to 16; windows > 0. */
+/* Bytes of its scratch, which is aligned to 16; windows > 0. */
 size_t k_norm_bytes(uint32_t windows, struct tensor x);
 int k_max_pool(cudaStream_t s, uint32_t windows, uint32_t size, bool magnitudes, struct tensor x,
                struct tensor y);

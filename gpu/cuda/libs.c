@@ -305,7 +305,7 @@ static void open_nvrtc(struct cuda_libs *libs)
 
     snprintf(name, sizeof(name), "libnvrtc.so.%d", CUDART_VERSION / 1000);
     open_named(lib, name, "libnvrtc.so.[0-9]*");
-    if (!lib->handle && !lib->file[0]) { /* a broken one is told, not passed over */
+    if (!lib->handle && !lib->file[0]) { /* a broken one is reported, not passed over */
         struct lib link = {.handle = NULL};
 
         open_named(&link, "libnvrtc.so", "libnvrtc.so.[0-9]*");

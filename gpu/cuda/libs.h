@@ -4,8 +4,8 @@
  * A directory is searched for cuBLASLt and cuDNN each by itself, in this order:
  *   1. $NIGHTSHIFT_CUDA_LIBS, 2. the module's own directory, 3. the loader's own search,
  *   4. /usr/local/cuda/lib64, /usr/local/cuda-*, their lib/, /usr/lib/x86_64-linux-gnu.
- * The first file that is there decides: a broken library is told, not passed over, because what
- * comes after it on the path is seldom what the user means.
+ * The first file that is there decides: a broken library is reported, not passed over, because the
+ * user seldom means the next one on the path.
  *
  * cuDNN is a small library that opens seven others by name when they are needed. They are opened
  * here first, from its own directory, so that a second copy elsewhere on the path cannot be mixed

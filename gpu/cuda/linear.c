@@ -8,20 +8,20 @@
  *       columns, as the kernels of 8-bit products want. In pieces, so that the int32 sums stay in
  *       bounds.
  * fp8:  rows of x and of W to e4m3, each with its own scale (a scale over the batch would make a
- *       window depend on its neighbours), which cuBLASLt applies on sm_90. Where it does not, its
- *       plain sums in float32 go the way of int8's. LINEAR_ROWS are bf16: see precision.h.
+ *       window depend on its neighbours), which cuBLASLt applies on sm_90. Elsewhere
+ *       its plain float32 sums are scaled as int8's are. LINEAR_ROWS are bf16: see precision.h.
  *
- * What only products read may come as DTYPE_E4M3, and what GELU yields may leave as such: then the
- * sums lie for a moment in y itself, in bf16, and one kernel makes 8 bits of them in place.
+ * Inputs that only products read may be DTYPE_E4M3, and so may GELU's results: then y itself holds
+ * the sums for a moment, in bf16, and one kernel makes 8 bits of them in place.
  *
  * GELU is cuBLASLt's in bf16, the tanh approximation, and else a kernel of its own after the
  * product, exact. The approximation is at most 4.7e-4 off (at -2.7). In bf16 that is less than what
  * rounding does: over inputs of any spread from 0.3 to 4 around 0 and -1 the result's RMS error is
  * 0.7 to 0.97 times that of the exact kernel, before which the sum is rounded once more. In fp16 it
- * would be up to 4 times that, and always to the same side. ReLU is
- * cuBLASLt's, but in 8 bit, where our kernels come after the product anyway, or its table of
- * epilogues promises none. Where it refuses an epilogue, which its table does not tell for every
- * device, a kernel does it after the plain product.
+ * would be up to 4 times that, and always to the same side. ReLU is cuBLASLt's, but in 8 bit, where
+ * our kernels come after the product anyway, or its table of epilogues promises none. If cuBLASLt
+ * refuses an epilogue, which its table does not show for every device, a kernel does it after the
+ * plain product.
  *
  * Deterministic: the number of rows must not show. Rows of a decoder step go in pieces of exactly
  * ROWS_FIXED, filled up with zeros, and wide ones in pieces of as many rows as the weights were
@@ -59,7 +59,8 @@ static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static bool needs_8bit(enum precision p) { return p == PRECISION_INT8 || p == PRECISION_FP8; }
 static bool is_8bit(const struct linear *l) { return needs_8bit(l->precision); }
 
-/* What rows of W are padded to: whole accesses. float32 kernels take any number. */
+/* Rows of W are padded to a multiple of this, for whole accesses. float32 kernels take any
+ * number. */
 static int64_t rows_pad(enum precision p)
 {
     return needs_8bit(p) ? PAD_8BIT : precision_type(p) == DTYPE_F32 ? 1 : PAD_16BIT;
@@ -254,8 +255,8 @@ static struct product product_of(const struct linear *l, const void *x, int64_t 
                             .alpha = 1.0f};
 }
 
-/* x: of the weights' type, already. What cuBLASLt has no epilogue for, or refuses one for, is a
- * plain product and a kernel after it; cuda_product remembers what was refused. */
+/* x: of the weights' type, already. If cuBLASLt has no epilogue or refuses it, a kernel follows a
+ * plain product; cuda_product remembers the refusal. */
 static int multiply_by_weights(struct cuda *c, const struct linear *l, struct tensor x,
                                enum epilogue epilogue, struct tensor y, struct err *err)
 {

@@ -4,8 +4,8 @@
  * [n][rows] matrix with that leading dimension, so
  *     y = x w^T    [rows][out] = [rows][in] [out][in]^T     is, for it,
  *     Y = op(W) X  (out, rows) = op(W) (in, rows)
- * where W is (in, out) and op transposes it: the one arrangement that 8-bit products have too. For
- * weights that lie [in][out] (the values of attention), W is (out, in) and op does nothing. */
+ * where W is (in, out) and op transposes it: the one arrangement that 8-bit products have too.
+ * Weights that lie [in][out] (the values of attention) have W as (out, in), and op does nothing. */
 #include "gpu/cuda/matmul.h"
 
 #include <stdlib.h>
@@ -127,7 +127,7 @@ static cublasStatus_t set_scales(struct cuda *c, const struct product *p, struct
                                                       &p->x_scales, sizeof(p->x_scales));
 }
 
-/* Of fp8, sums stay in the tensor cores' own precision (14 bits, where inputs have 4). */
+/* Sums of fp8 products stay in the tensor cores' own precision (14 bits; inputs have 4). */
 static cublasStatus_t describe_fp8(struct cuda *c, const struct product *p, struct plan *plan)
 {
     const int8_t fast = 1;
@@ -275,7 +275,7 @@ static bool is_refusal(cublasStatus_t status)
     return status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE;
 }
 
-/* What is refused before anything ran, the device cannot do; it is not lost. */
+/* A refusal before anything ran means that the device cannot do it; the device is not lost. */
 static int report_cublas_refusal(cublasStatus_t status, const char *doing, struct err *err)
 {
     if (!is_refusal(status))

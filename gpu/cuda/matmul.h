@@ -6,7 +6,7 @@
 
 #define HEURISTICS 8 /* candidates to ask for */
 
-/* What a plan depends on; zeroed as a whole, and compared as bytes. */
+/* A plan depends on these values. Zeroed as a whole, and compared as bytes. */
 struct plan_key {
     int64_t rows, out, in, x_stride, w_stride, y_stride, batch, x_step, w_step, y_step;
     int32_t type, y_type, tf32, w_by_input, epilogue, biased;
@@ -30,9 +30,9 @@ cublasStatus_t matmul_run(struct cuda *c, const struct product *p, const struct 
 
 /* Whether one is remembered for plan->key that cuBLASLt still takes: then it is the plan's. */
 bool algorithms_find(struct cuda *c, struct plan *plan);
-/* Of candidates that fit (n > 0, the heuristic's first one first) the plan's; in a rehearsal the
- * fastest, which is remembered. Its runs leave y as if the product had been asked for many times.
- * Not SUCCESS: the device failed. */
+/* Chooses the plan's algorithm from candidates that fit (n > 0, the heuristic's first one first);
+ * in a rehearsal the fastest, which is remembered. Its runs leave y as if the product had been
+ * asked for many times. Not SUCCESS: the device failed. */
 cublasStatus_t algorithms_choose(struct cuda *c, const struct product *p, struct plan *plan,
                                  const cublasLtMatmulAlgo_t *found, int n);
 void algorithms_free(struct cuda *c);

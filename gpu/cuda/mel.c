@@ -1,6 +1,6 @@
 /* Spectrograms: tables as on the host.
  *
- * Of the log-mel one the audio is on its way while the device works. There are two buffers for
+ * The log-mel spectrogram's audio is copied while the device works. There are two buffers for
  * audio. While the kernels read one, the next batch is copied into the other on the stream for
  * copies; events keep a copy from overtaking the kernels that still read, and the kernels from
  * starting before their audio is there. */

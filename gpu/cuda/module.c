@@ -1,4 +1,4 @@
-/* What the program sees of the module. */
+/* The module's interface for the program. */
 #include "gpu/cuda/cuda.h"
 
 /* Found by name with dlsym; `built_for` is filled in at compile time. */

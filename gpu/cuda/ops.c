@@ -8,7 +8,7 @@ static bool is_valid_tensor(struct tensor t)
     return t.rows > 0 && t.cols > 0 && t.stride >= t.cols && t.data;
 }
 
-/* What a kernel may write: DTYPE_E4M3 only as backend.h has it. */
+/* Whether a kernel may write to t; DTYPE_E4M3 only as backend.h says. */
 static bool fits_result(struct tensor t)
 {
     return is_valid_tensor(t) && t.type != DTYPE_I8 && (t.type != DTYPE_E4M3 || cuda_is_e4m3(&t));

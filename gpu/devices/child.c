@@ -77,7 +77,7 @@ static void keep_tail(struct running *c, const char *bytes, size_t n)
     c->tail_len = keep + n;
 }
 
-/* What is there of one pipe. */
+/* Reads from one pipe what is there. */
 static void read_pipe(struct running *c, int *fd, struct err *err)
 {
     char bytes[CHUNK];

@@ -62,8 +62,8 @@ static void list_entry(const char *list, uint32_t i, char *ret, size_t cap)
     snprintf(ret, cap, "%.*s", (int)strcspn(list, ","), list);
 }
 
-/* What CUDA_VISIBLE_DEVICES hides, and whether that was meant. The run time takes its entries up
- * to the first that names no GPU. */
+/* Finds the GPUs that CUDA_VISIBLE_DEVICES hides, and whether that was meant. The run time reads
+ * its entries up to the first that names no GPU. */
 static void find_hidden(struct devices *d, const struct nvidia *hw, uint32_t seen)
 {
     const char *list = getenv("CUDA_VISIBLE_DEVICES");
@@ -373,7 +373,7 @@ int devices_pick(const struct devices *all, const char *list, enum allow_cpu all
 
 #define ENTRY 160
 
-/* What one entry says: a share of a device's memory, or bytes. */
+/* The amount in one entry: a share of a device's memory, or bytes. */
 struct amount {
     uint32_t percent;
     uint64_t bytes;
@@ -456,7 +456,7 @@ static int limit_device_memory(const struct devices *picked, struct device *d,
     return 0;
 }
 
-/* Of all that no other entry names. */
+/* Caps all devices that no other entry names. */
 static int cap_rest(struct devices *picked, const bool *named, const struct amount *a,
                     const char *entry, struct err *err)
 {

@@ -16,12 +16,12 @@
 
 struct backend;
 
-/* What is here. GPUs are asked in a process of their own (`program probe`, with a time limit of
- * $NIGHTSHIFT_PROBE_SECONDS, else 60), so that a broken driver can neither crash nor hang the
- * caller, nor hold memory on a card. program NULL: this one. A machine without NVIDIA hardware
- * starts no process. A broken finding makes all CUDA devices unusable. Fails only for lack of
- * memory or processes and for a NIGHTSHIFT_DEVICES that makes no sense (ERR_USAGE); "cpu" there
- * leaves GPUs out. */
+/* Finds the devices of this machine. GPUs are asked in a process of their own (`program probe`,
+ * with a time limit of $NIGHTSHIFT_PROBE_SECONDS, else 60), so that a broken driver can neither
+ * crash nor hang the caller, nor hold memory on a card. program NULL: this one. A machine without
+ * NVIDIA hardware starts no process. A broken finding makes all CUDA devices unusable. Fails only
+ * for lack of memory or processes and for a NIGHTSHIFT_DEVICES that makes no sense (ERR_USAGE);
+ * "cpu" there leaves GPUs out. */
 int devices_find(const char *program, struct devices *ret, struct err *err);
 /* The same, and an operation of each kind is run on every GPU, which takes a while (the limit is
  * five times as long). stop: NULL, or what ends it early when it is set. */

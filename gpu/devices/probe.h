@@ -34,7 +34,7 @@ struct probe_options {
  * process can be started, and when it was stopped (ERR_CANCELLED). */
 int probe_run(const struct probe_options *o, struct devices *ret, struct err *err);
 /* Reads an answer; `fate` ("crashed (signal 11, ...)") is what ended the child, "" when nothing
- * did, and `words` its last ones. For probe_run, and for tests. */
+ * did, and `words` its last ones. Only probe_run and tests call it. */
 void probe_read(const char *answer, size_t len, const char *fate, const char *words,
                 struct devices *ret);
 

@@ -165,7 +165,7 @@ static enum command read_command(const struct sim *s, uint32_t *count)
     return strcmp(text, "gone") == 0 ? CONTROL_GONE : CONTROL_OK;
 }
 
-/* Takes up what the file says now. What it said before already goes on counting. */
+/* Reads the file's present command. A command that it already had goes on counting. */
 static void reread_sim_command(struct sim *s)
 {
     uint32_t count;

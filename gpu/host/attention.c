@@ -112,7 +112,7 @@ int host_kv_fill(struct backend *be, struct kv kv, const uint32_t *slots, uint32
 
 static bool nobodys(const struct token_row *row) { return row->slot == -1; }
 
-/* Of the decoder's own cache. */
+/* Whether the decoder's own cache has the rows' places. */
 static bool rows_fit(const struct kv *kv, const struct token_row *rows, int64_t n)
 {
     for (int64_t r = 0; r < n; r++)
@@ -122,7 +122,7 @@ static bool rows_fit(const struct kv *kv, const struct token_row *rows, int64_t 
     return true;
 }
 
-/* Of the windows' cache. */
+/* Whether the windows' cache has the rows' slots, and so many keys. */
 static bool cross_fits(const struct kv *kv, const struct token_row *rows, int64_t n, uint32_t keys)
 {
     for (int64_t r = 0; r < n; r++)

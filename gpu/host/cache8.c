@@ -41,7 +41,7 @@ static const float *row_of(struct tensor t, int64_t row, uint32_t head, float *s
     return scratch;
 }
 
-/* Of each dimension over rows [from, from + n): its scale, and what values are multiplied with. */
+/* Computes each dimension's scale over rows [from, from + n), and the factor for its values. */
 static void measure_dimension_scales(struct tensor t, int64_t from, int64_t n, uint32_t head,
                                      float *scale, float *factor)
 {

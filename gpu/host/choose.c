@@ -184,7 +184,7 @@ static int32_t sample_token(const struct kernels *k, const float *logits, int32_
     return -1;
 }
 
-/* Of masked logits. */
+/* Chooses from masked logits. */
 static void choose_token(const struct kernels *k, const struct rules_spec *s,
                          const struct choice_ask *ask, float *logits, struct choice *ret)
 {

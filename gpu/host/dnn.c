@@ -1,4 +1,4 @@
-/* What the operations that use oneDNN have in common. */
+/* Functions that all operations with oneDNN share. */
 #include "gpu/host/host.h"
 
 int host_attribute(enum epilogue epilogue, dnnl_primitive_attr_t *ret, struct err *err)

@@ -11,7 +11,7 @@
 #define MAX_STAGES 16 /* 4^8 = FFT_MAX */
 #define BLOCK 16      /* frames that a thread takes at once: some 30 us */
 
-/* Of a thread. */
+/* Buffers of one thread. */
 struct desk {
     void *scratch; /* of the kernel */
     double *bin;   /* [frames at once][bins] */

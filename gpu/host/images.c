@@ -1,7 +1,7 @@
 /* Convolutions over images (or over time: height 1), channels last.
  *
- * Large images go by oneDNN (images_dnn.c). Of small ones a call of it costs more than the image:
- * what their outputs see is gathered into rows, those of all images one below the other, and
+ * Large images go by oneDNN (images_dnn.c). A call of it costs more than a small image: the inputs
+ * of small images' outputs are gathered into rows, those of all images one below the other, and
  * multiplied as such (rows.c). Which way an image goes depends on its own shape alone, and neither
  * lets its result depend on the others. Weights are kept as they came until the first image tells
  * for what they are to be packed.

@@ -6,8 +6,7 @@
 
 #define IMAGES_PREPARED 4 /* shapes and epilogues that are kept ready for one set of weights */
 
-/* What oneDNN needs to run for images of one shape; of gathered ones, for pieces of so many rows.
- */
+/* oneDNN needs this to run for images of one shape, or for gathered pieces of so many rows. */
 struct prepared_image {
     int64_t height, width;
     enum epilogue epilogue;

@@ -117,7 +117,7 @@ int images_unpack(struct host *h, const struct conv2d *c, float *to, struct err 
     return rc;
 }
 
-/* As pd wants them, for the first time. */
+/* Packs the weights for the first time, as pd wants them. */
 static int pack_first(struct host *h, struct conv2d *c, const_dnnl_primitive_desc_t pd,
                       struct err *err)
 {
@@ -205,7 +205,7 @@ out:
     return rc;
 }
 
-/* What is prepared for this call; the oldest gives way when there are too many. */
+/* Finds or prepares the shape of this call. A new one replaces the oldest if there are too many. */
 static int find_or_prepare_image(struct host *h, const struct images *j,
                                  struct prepared_image **ret, struct err *err)
 {

@@ -6,13 +6,13 @@
  * their callers divide the work and have checked the shapes.
  *
  * Layout of packed row weights: blocks of 32 outputs, within a block [in][32] (float32, or float16
- * where no weight loses anything by that), for bf16
- * [in / 2][32][2]; missing outputs are zero. Of 8 bits [in / 4][32][4], each 128 more than it is:
- * the dot product wants one of its sides without a sign. Layout of a head's keys: blocks of 16
- * keys, within a block [64][16], for bf16 [32][16][2]. Layout of a head's values: [keys][64], for
- * bf16 [keys / 2][64][2]. So that every inner loop reads memory in order, and bf16 pairs are
- * adjacent as its dot product wants them. Of a head of 8 bits both are as float32's, int8, and
- * behind them are the scales of its 64 dimensions: the keys', then the values', float32. */
+ * where no weight loses anything by that), for bf16 [in / 2][32][2]; missing outputs are zero.
+ * Weights of 8 bits are [in / 4][32][4], each increased by 128: the dot product wants one side
+ * unsigned. Layout of a head's keys: blocks of 16 keys, within a block [64][16], for bf16
+ * [32][16][2]. Layout of a head's values: [keys][64], for bf16 [keys / 2][64][2]. So every inner
+ * loop reads memory in order, and bf16 pairs are adjacent as its dot product wants them. A head of
+ * 8 bits has both laid out like float32's, in int8, followed by the float32 scales of its 64
+ * dimensions: the keys', then the values'. */
 #ifndef NIGHTSHIFT_GPU_HOST_KERNELS_H
 #define NIGHTSHIFT_GPU_HOST_KERNELS_H
 
@@ -122,11 +122,12 @@ struct head_cache {
 struct kernels {
     const char *name;
     void (*rows_f32)(const struct row_job *job);
-    /* As rows_f32, to the same bits, of weights that are kept as float16; NULL: the processor does
-     * not convert them. */
+    /* Computes the same bits as rows_f32 from weights kept as float16; NULL: the processor cannot
+     * convert them. */
     void (*rows_f16)(const struct row_job *job);
     void (*rows_bf16)(const struct row_job *job); /* NULL: the processor has no bf16 */
-    /* Of 8 bits, whose sums are exact. Only where cpu_has_vnni; NULL: such a set has none. */
+    /* Products of 8 bits, whose sums are exact. Only if cpu_has_vnni; NULL: this instruction set
+     * has none. */
     void (*rows_i8)(const struct row_job *job);
     /* x [n], float32 or bf16, to 8 bits, the largest magnitude to 127; zeros up to a multiple of
      * KERNEL_INPUTS. A row in which not all are numbers has a scale that is none. */

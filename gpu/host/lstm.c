@@ -3,8 +3,8 @@
  *   i, f, g, o = sigmoid, sigmoid, tanh, sigmoid of (W_ih x_t + b_ih + b_hh) + W_hh h
  *   c = f c + i g,  h = o tanh(c),  y_t = h
  *
- * What the inputs add to the gates is one product for many steps at once; the rest follows step by
- * step, several sequences abreast so that they share each reading of W_hh. Both are products of
+ * One product computes the inputs' share of the gates for many steps at once. The rest follows step
+ * by step, several sequences abreast so that they share each reading of W_hh. Both are products of
  * rows (rows.c): a sequence has the same bits whatever is computed with it. */
 #include "gpu/host/host.h"
 
@@ -107,7 +107,7 @@ static int64_t row_of(const struct part *p, int64_t sequence, int64_t i)
 
 static float *f32_row(struct tensor t, int64_t row) { return (float *)t.data + row * t.stride; }
 
-/* What the inputs of one sequence add to one block of the gates; rows in the order of time. */
+/* Adds one sequence's inputs to one block of the gates; rows are in order of time. */
 static void add_inputs(const struct host *host, const struct part *p, int64_t sequence,
                        int64_t block)
 {

@@ -71,8 +71,7 @@ static bool pack_row_weights(const struct host *h, struct row_weights *l, const 
     return exact;
 }
 
-/* As the type `kept`. *exact: whether nothing was lost by that; if something was, there are no
- * weights. */
+/* Packs the weights as type `kept`. *exact: nothing was lost by that; else there are no weights. */
 static int keep_as(struct host *h, struct row_weights *l, enum dtype kept, const float *w,
                    int64_t in, bool *exact, struct err *err)
 {

@@ -14,8 +14,8 @@
 #include "gpu/tensor.h"
 
 #define INLINE static inline __attribute__((always_inline))
-/* What a kernel does after its inner loop: with sanitizers a function, whose many inlined copies
- * would take minutes to compile. */
+/* Code that a kernel runs after its inner loop. With sanitizers it is a function, whose many
+ * inlined copies would take minutes to compile. */
 #ifdef NIGHTSHIFT_INLINE_LESS
 #define INLINE_AFTER static __attribute__((noinline))
 #else

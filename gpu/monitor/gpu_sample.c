@@ -15,8 +15,8 @@
  * Any call may crash, hang or return nonsense, as the driver likes: use it where that may be
  * afforded, in the process that `nightshift probe --watch` is. One thread.
  *
- * What is used of its interface is written down here, since its header belongs to the CUDA toolkit
- * and the library to the driver: each function by the name of the newest version that is known,
+ * The parts of its interface that we use are declared here, since its header belongs to the CUDA
+ * toolkit and the library to the driver. Each function has the name of the newest known version,
  * then of older ones, and each may be missing. */
 
 #define LIBRARY "libnvidia-ml.so.1"
@@ -163,7 +163,7 @@ static struct gpu_process *process_of(struct gpu_sample *s, uint32_t pid, bool c
     return p;
 }
 
-/* Whatever count it gives back: what is not in the list was not told. */
+/* The library may return a larger count than the list has. */
 static unsigned bounded(unsigned count) { return count < PROCESSES_MOST ? count : PROCESSES_MOST; }
 
 static void list_computing(const struct nvml *n, device d, struct gpu_sample *ret)
@@ -185,8 +185,9 @@ static void list_computing(const struct nvml *n, device d, struct gpu_sample *re
         process_of(ret, is_new ? list[i].pid : old[i].pid, true);
 }
 
-/* What they took of it since the last look; at the first one the driver tells of minutes, which say
- * nothing of now. Of those that only draw this is all that is told. */
+/* Each process's share of the GPU since the last look. The first look reports none, because the
+ * driver then reports the last minutes. The driver reports nothing else about processes that only
+ * draw. */
 static void list_shares(const struct nvml *n, device d, uint64_t *since_us, struct gpu_sample *ret)
 {
     static struct sample list[PROCESSES_MOST];
@@ -209,9 +210,10 @@ static void list_shares(const struct nvml *n, device d, uint64_t *since_us, stru
 
 /* ------------------------------------------------------------------------------------ look */
 
-/* A GPU or MIG instance by its UUID, wherever it stands in whose order. What the library does not
- * know, does not have a function for or refuses is not known. *since_us: 0 at first, and else what
- * the last look at it has left there: shares of processes are of the time between two looks. */
+/* A GPU or MIG instance by its UUID, wherever it stands in whose order. A value stays unknown if
+ * the library does not know it, refuses it or has no function for it. *since_us: 0 at first, later
+ * the value that the last look at it left there: processes' shares are of the time between two
+ * looks. */
 static void nvml_look(struct nvml *n, const char *uuid, uint64_t *since_us, struct gpu_sample *ret)
 {
     struct utilization load;
@@ -278,7 +280,7 @@ static json_t *gpu_to_json(const struct gpu_sample *s)
     set_known_number(o, "percent", (uint64_t)s->percent, s->percent >= 0);
     set_known_number(o, "celsius", (uint64_t)s->celsius, s->celsius >= 0);
     set_known_number(o, "milliwatts", (uint64_t)s->milliwatts, s->milliwatts >= 0);
-    /* As it is told: the reader judges, for which it must be a number that JSON has. */
+    /* The value goes out unchanged, if it is a number that JSON has: the reader judges it. */
     set_known_number(o, "used", s->used_bytes, s->total_bytes > 0 && s->used_bytes <= INT64_MAX);
     set_known_number(o, "total", s->total_bytes, s->total_bytes > 0 && s->total_bytes <= INT64_MAX);
     if (s->lists)

@@ -1,5 +1,5 @@
 /* Convolutions of float32 and float16 by cuDNN, channels last: the image goes in as it lies, and
- * nothing is copied out for it. What follows belongs to the same kernel:
+ * nothing is copied out for it. The same kernel does the epilogue:
  *
  *   NONE, RELU     y = r + bias, max(r + bias, 0)  one graph of the convolution and up to two more
  *   ADD, ADD_RELU  y = y + r                       the convolution's own beta, in place; a graph
@@ -17,9 +17,9 @@
  * that sums in 16 bits is not taken, nor one that goes a way round: what that makes of an image
  * need not fit into 16 bits.
  *
- * Of the engines that remain it is the first proposal, or, of a shape that is met first in a
- * rehearsal, the fastest of the first TIMED; on the largest piece alone. The first may be far off:
- * for SincNet's layers on an H100 it was one that reaches a quarter of the card's float32.
+ * The first proposal among the remaining engines is taken, or, for a shape that is met first in a
+ * rehearsal, the fastest of the first TIMED; only the largest piece is timed. The first may be far
+ * off: for SincNet's layers on an H100 it was one that reaches a quarter of the card's float32.
  *
  * Images go in pieces of a power of two, so that few sizes are ever prepared: all of them up to the
  * largest when a shape is met for the first time, which a model does when it is loaded. A piece's
@@ -41,7 +41,7 @@
 
 enum { UID_X = 1, UID_W, UID_BIAS, UID_Y, UID_SUM, UID_BIASED };
 
-/* What a plan depends on; zeroed as a whole, and compared as bytes. */
+/* A plan depends on these values. Zeroed as a whole, and compared as bytes. */
 struct convolve_key {
     int64_t images, height, width, out_height, out_width, in, out;
     uint32_t kernel_h, kernel_w, stride_h, stride_w, top, bottom, left, right;
@@ -76,12 +76,11 @@ void cuda_convolve_free(struct cuda *c)
     c->convolve = NULL;
 }
 
-/* Of an image's number. */
 static int64_t number_bytes(const struct convolve_key *k) { return k->half ? 2 : 4; }
 
 /* --- the graph ----------------------------------------------------------------------------- */
 
-/* What one operation hands to the next is float32. */
+/* Values between operations are float32. */
 static cudnnDataType_t type_of(const struct convolve_key *k, int64_t uid)
 {
     return k->half && uid < UID_SUM ? CUDNN_DATA_HALF : CUDNN_DATA_FLOAT;
@@ -262,7 +261,7 @@ static int run_piece(void *arg, struct err *err)
 }
 
 /* *best, which will do, gives way to the fastest of those that are timed, the first proposal among
- * them unless it goes a way round in TF32. What does not run is no candidate. */
+ * them unless it goes a way round in TF32. A plan that does not run is no candidate. */
 static void take_fastest(struct cuda *c, struct graph *g,
                          const cudnnBackendDescriptor_t *operations, int count,
                          struct graph_wish wish, const struct convolve_key *key,
@@ -436,7 +435,7 @@ static int64_t piece_of(const struct convolve_key *k, int64_t images)
     return piece;
 }
 
-/* What the graph leaves over. */
+/* Applies the rest of bias and epilogue that the graph does not do. */
 static int apply_remaining_epilogue(struct cuda *c, const struct convolution *v, struct err *err)
 {
     struct tensor y = tensor_of(precision_type(v->precision), v->y,

@@ -212,7 +212,7 @@ static cudnnStatus_t make_execution_plan(struct cuda *c, cudnnBackendDescriptor_
     return s;
 }
 
-/* Of the proposals the first that will do; *tried: the last one's status, where none does. */
+/* Takes the first proposal that will do. *tried: the last one's status if none does. */
 static cudnnStatus_t choose_engine_plan(struct cuda *c, const struct proposals *p,
                                         struct graph_wish wish, struct graph_plan *ret,
                                         cudnnStatus_t *tried)

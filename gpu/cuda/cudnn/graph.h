@@ -40,7 +40,7 @@ struct graph {
     int count;
 };
 
-/* What is made is kept in g. All of them: the first failure's status. */
+/* g keeps what they make. All of them return the status of the first failure. */
 cudnnStatus_t graph_make(struct cuda *c, struct graph *g, cudnnBackendDescriptorType_t type,
                          cudnnBackendDescriptor_t *ret);
 cudnnStatus_t graph_set(struct cuda *c, cudnnBackendDescriptor_t d,
@@ -59,16 +59,16 @@ struct graph_wish {
 
 #define GRAPH_ENGINES 64
 
-/* A plan for these finished operations. status: of what led to them; anything but SUCCESS is a
- * refusal too. Where cuDNN refuses, or proposes nothing that will do, ret->plan is NULL and
- * why[cap] says why. Want of memory is no refusal: ERR_VRAM. */
+/* A plan for these finished operations. status: of the calls that made them; anything but SUCCESS
+ * is a refusal too. If cuDNN refuses, or proposes nothing that will do, ret->plan is NULL and `why`
+ * says why. Want of memory is no refusal: ERR_VRAM. */
 int graph_plan(struct cuda *c, struct graph *g, cudnnStatus_t status,
                const cudnnBackendDescriptor_t *operations, int count, struct graph_wish wish,
                struct graph_plan *ret, char *why, size_t capacity, const char *doing,
                struct err *err);
 void graph_plan_free(struct cuda *c, struct graph_plan *p);
-/* To ret[most] all of the proposals that will do, best first, where graph_plan had one; returns how
- * many. What fails, for want of memory, too, is none of them. */
+/* Writes all proposals that will do to ret[most], best first, after graph_plan found one; returns
+ * how many. It leaves out plans that fail, also for want of memory. */
 int graph_plans(struct cuda *c, struct graph *g, const cudnnBackendDescriptor_t *operations,
                 int count, struct graph_wish wish, struct graph_plan *ret, int most);
 /* data[i]: what tensor uids[i] is. */

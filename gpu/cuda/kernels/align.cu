@@ -1,4 +1,4 @@
-/* What tokens look at (scores of one head of the cross-attention), and how they follow the audio.
+/* Scores of one head of the cross-attention, and how tokens follow the audio.
  *
  *     scores  [rows][keys]          q_i . k_j / 8
  *     align   [heads * n][frames]   softmax over the frames (norm.cu)
@@ -119,8 +119,8 @@ __device__ inline void exchange(float &a, float &b)
     a = least;
 }
 
-/* Of seven: what is smallest or largest of five, then of the four that are left with the next, can
- * not be the middle; three are left at the end. */
+/* The median of seven. The smallest and the largest of five cannot be it. They are dropped, the
+ * next value is added, and so on; three values are left at the end. */
 __device__ inline float median(float *v)
 {
     exchange(v[0], v[1]);

@@ -15,21 +15,21 @@
  * lanes goes by an online softmax of its own, four keys at a time; at a chunk's end they are
  * merged, over the warp's groups, the warps, and with the chunks before, always in the same order.
  *
- * Where several rows look at one window of 8 bits (hypotheses, a prompt, a text that is aligned: up
- * to K_ATTENTION_TOGETHER that stand beside each other) a chunk is brought into the same shared
- * memory for all of them, and they go over it one after the other, each as if it were alone, so
- * that its bits do not depend on the others. A byte becomes a float by one permutation and one
- * subtraction; the conversions that the machine has are four times slower on sm_80. The dimensions'
- * scales are multiplied into the query before and into the sum behind.
+ * If several rows look at one window of 8 bits (hypotheses, a prompt, a text that is aligned: up to
+ * K_ATTENTION_TOGETHER that stand beside each other), one copy of a chunk in shared memory serves
+ * all of them. They go over it one after the other, each as if it were alone, so that its bits do
+ * not depend on the others. A byte becomes a float by one permutation and one subtraction; the
+ * conversions that the machine has are four times slower on sm_80. The dimensions' scales are
+ * multiplied into the query before and into the sum behind.
  *
  * A row's own keys, of the text so far, are few: a block for each head would wait for memory once
  * and be done (52 keys, 512 rows x 20 heads: 47 us on an H200 where 136 MB want 30). So a warp has
  * a head there, in rounds of 16 keys, and its block three others, which do not wait for each other.
- * What a text of 448 keys that is alone pays for its 28 rounds was not timed.
+ * The 28 rounds of a single text of 448 keys were not timed.
  *
- * Where hypotheses share what they have in common (struct kv, lies_in) a thread looks up the slot
- * of each key that it asks for: two bytes beside 2 x 16 of a lane, in the same line for a round's
- * keys. That is a kernel of its own.
+ * If hypotheses share keys (struct kv, lies_in), a thread looks up the slot of each key that it
+ * asks for: two bytes beside 2 x 16 of a lane, in the same line for a round's keys. That is a
+ * kernel of its own.
  *
  * Measured on an H200, 256 rows x 20 heads x 1500 keys of 8 bits, which are 983 MB: 238 us, 4.1
  * TB/s, where a kernel that only reads takes 217; a block for each chunk, which waited for all of
@@ -50,7 +50,7 @@ constexpr float SCALE = 0.18033688011112042f; /* log2(e) / 8: weights are powers
 
 typedef pack<uint32_t, 4> sixteen; /* bytes */
 
-/* What one or more keys together contribute: out = sum / total, weights relative to 2^high. */
+/* The contribution of one or more keys: out = sum / total, weights relative to 2^high. */
 template <int DIMS> struct part {
     float high, total, sum[DIMS];
 };
@@ -88,7 +88,7 @@ template <class T, int N> __device__ inline void to_floats(const pack<T, N> &fro
         ret[d] = to_f32(from.v[d]);
 }
 
-/* Of 8 bits: 2^23 + 128 + x has x + 128 as its last byte. */
+/* Converts 8 bits: 2^23 + 128 + x has x + 128 as its last byte. */
 __device__ inline void to_floats(const sixteen &from, float *ret)
 {
 #pragma unroll
@@ -172,13 +172,14 @@ template <int N> __device__ inline void wait_for_copies(void)
 #endif
 }
 
-/* What a block's warps found of one row and head. */
+/* The contributions that a block's warps computed for one row and head. */
 struct shares {
     float sum[WARPS][HEAD], high[WARPS], total[WARPS];
 };
 
-/* What all of the block's keys contribute to dimension threadIdx.x < 64: over the warp's groups of
- * LANES lanes, then the warps. For all of the block; the shares are free again after a barrier. */
+/* The contribution of all of the block's keys to dimension threadIdx.x < 64: over the warp's groups
+ * of LANES lanes, then the warps. All threads call it; the shares are free again after a
+ * barrier. */
 template <int LANES, int DIMS>
 __device__ inline part<1> over_block(part<DIMS> a, struct shares &shared)
 {
@@ -229,8 +230,8 @@ constexpr int STAGES = 2;                 /* rounds that a thread has asked for 
 constexpr int THREADS = 32 * WARPS;       /* of a block */
 constexpr int ASKED = 2 * DEEP * THREADS; /* accesses of a round: keys and values */
 
-/* A (slot, head)'s keys, its values `half` bytes behind, and, of 8 bits, the scales of both. Where
- * keys lie in several slots, slot 0's. */
+/* A (slot, head)'s keys, its values `half` bytes behind, and for 8 bits the scales of both. If keys
+ * lie in several slots, these are slot 0's. */
 struct cached {
     const char *data;
     size_t half;
@@ -247,7 +248,7 @@ struct near_shared {
 };
 static_assert(sizeof(((struct near_shared *)0)->near) == 2 * CHUNK * HEAD, "room for both");
 
-/* What rows that go together found in the chunks before. */
+/* The contributions of earlier chunks to rows that share a block. */
 struct found {
     float sum[TOGETHER][HEAD], high[TOGETHER], total[TOGETHER];
 };
@@ -482,8 +483,8 @@ __global__ __launch_bounds__(THREADS, 6) void attend_rows(struct tensor q, struc
                     row_of<const T>(q, row) + head * HEAD, row_of<T>(out, row) + head * HEAD);
 }
 
-/* As many keys as the row's position says, of its own slot, or, SHARED, of those that kv.lies_in
- * says: a warp for a head, since most texts are short. */
+/* Attends to as many keys as the row's position says, in its own slot, or, if SHARED, in the slots
+ * that kv.lies_in names. A warp has a head, since most texts are short. */
 template <class T, bool SHARED>
 __global__ __launch_bounds__(THREADS, 6) void attend_own(struct tensor q, struct kv kv,
                                                          const struct token_row *rows,
@@ -503,8 +504,8 @@ __global__ __launch_bounds__(THREADS, 6) void attend_own(struct tensor q, struct
                           row_of<T>(out, row) + head * HEAD);
 }
 
-/* Of 8 bits, the first `keys` keys of slots rows[].cross. The first row of those beside it that
- * look at the same slot has the block that serves them all. */
+/* Attends to the first `keys` keys, of 8 bits, of slots rows[].cross. The block of the first of
+ * adjacent rows with the same slot serves them all. */
 template <class T>
 __global__ __launch_bounds__(THREADS, 6) void attend_eight(struct tensor q, struct kv kv,
                                                            const struct token_row *rows, int keys,

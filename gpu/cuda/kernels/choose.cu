@@ -3,9 +3,9 @@
  * A block of 16 warps for a row, and two blocks for a multiprocessor: 256 rows at once on 132 of
  * them. The row (207 KB with 51,866 ids) is read twice, 4 ids by one access and four accesses of a
  * thread under way: the largest logits, then the sums of exponentials, which come from the
- * second-level cache; and, when there is a temperature, twice more for the draw. What the rules
- * allow of 4 ids are 4 bits, made by some twenty instructions. What is forbidden is written last,
- * without reading the row: a thousand or two of the ids in most rows.
+ * second-level cache; and, when there is a temperature, twice more for the draw. The rules give 4
+ * bits for 4 ids, in some twenty instructions. Forbidden ids are written last, without reading the
+ * row: a thousand or two in most rows.
  *
  * Exponentials are float32 (float64 ones would take a tenth of a step where float64 is slow), those
  * of 4 ids are added as such, and then as float64. Host and device so differ in the seventh digit
@@ -187,7 +187,8 @@ __device__ inline largest warp_largest(const largest &l)
     return {warp_max(l.raw), warp_best(l.text), warp_best(l.time)};
 }
 
-/* Of 4 ids, those whose bits are set; they are beyond b's. */
+/* Takes the best of those of 4 ids whose bits are set, if it beats b. Their ids are larger: b wins
+ * ties. */
 __device__ inline void take_best(best &b, uint32_t bits, int32_t first, const float *v)
 {
 #pragma unroll
@@ -196,8 +197,8 @@ __device__ inline void take_best(best &b, uint32_t bits, int32_t first, const fl
             b = {v[j], first + j};
 }
 
-/* Of the whole row: all logits, and those of allowed text and timestamps. The same in all threads.
- */
+/* The largest of all logits of the row, of allowed text and of allowed timestamps. All threads get
+ * the same. */
 __device__ inline largest find_largest(const struct rules_device &r, const allowed &a,
                                        const logits_row &row)
 {
@@ -266,8 +267,8 @@ __device__ inline masses find_masses(const struct rules_device &r, const allowed
     return m;
 }
 
-/* What a draw is made from: allowed ids from `from`, with weights e^((logit - high) / temperature).
- */
+/* A draw takes one of the allowed ids from `from` on, with weights e^((logit - high) /
+ * temperature). */
 struct lots {
     const float *row;
     int32_t from;
@@ -421,7 +422,7 @@ __device__ inline void weigh_given(const struct rules_device &r, const float *ro
                    log(m.text + m.time);
 }
 
-/* What is forbidden becomes minus infinity. Everybody has read the row. */
+/* Forbidden ids become minus infinity. All threads have read the row by then. */
 __device__ inline void mask_row(const struct rules_device &r, const allowed &a, bool time_only,
                                 const logits_row &row)
 {

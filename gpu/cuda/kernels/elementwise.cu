@@ -2,7 +2,7 @@
  * one pass over memory each.
  *
  * A warp for a row and 64 packs of it (values.h); both packs of a lane are read before either is
- * written, so x and y may be one matrix. What bounds them is memory: 16 bytes an access where the
+ * written, so x and y may be one matrix. Memory bounds them: an access has 16 bytes if the
  * rows are aligned. */
 #include "gpu/cuda/kernels/values.h"
 

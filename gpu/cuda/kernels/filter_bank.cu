@@ -118,7 +118,7 @@ __device__ inline void load_frames(const struct bank_device &b, const float *pcm
     __syncthreads();
 }
 
-/* Of the real values, from the transforms of their pairs. powers: [FRAMES][HALF + 1] */
+/* The powers of the real values, from the transforms of their pairs. powers: [FRAMES][HALF + 1] */
 template <int HALF, int FRAMES>
 __device__ inline void take_powers(const struct bank_device &b, const complex *z, double *powers)
 {

@@ -1,12 +1,12 @@
-/* What outputs of a convolution see, as rows; depthwise convolutions; activations.
+/* The inputs of a convolution's outputs, as rows; depthwise convolutions; activations.
  *
  * Unfolding: a warp for an output, which divides its place once and then goes along the row by 16
- * bytes where the channels allow it; bound by writing the rows. What a kernel of one row sees
- * within an image lies in one piece, and is copied without a division for each number: with one
- * channel those would take longer than the product. Depthwise: a thread for four
- * channels of an output (or one), neighbours beside each other; the kernel's taps in one chain of
- * multiply-adds, so that a result depends on nothing else. Unfolding without divisions has not
- * yet run on a GPU. */
+ * bytes where the channels allow it; bound by writing the rows. A kernel of one row reads one
+ * contiguous piece of an image, which is copied without a division for each number: with one
+ * channel those would take longer than the product. Depthwise: a thread for four channels of an
+ * output (or one), neighbours beside each other; the kernel's taps in one chain of multiply-adds,
+ * so that a result depends on nothing else. Unfolding without divisions has not yet run on a
+ * GPU. */
 #include "gpu/cuda/kernels/values.h"
 
 namespace

@@ -2,9 +2,9 @@
  * head, [keys][64]. A lane moves 16 bytes of a key and 16 of a value.
  *
  * To 8 bits: a block for half of the dimensions of a head's keys or values in a window, [n][32],
- * which its 1024 threads hold in registers while each dimension's largest magnitude is sought. What
- * is longer is read twice, and does not come from a cache the second time: all blocks together have
- * more under way than one holds. */
+ * which its 1024 threads hold in registers while each dimension's largest magnitude is sought.
+ * Longer windows are read twice, the second time not from a cache: all blocks together have more
+ * under way than one holds. */
 #include "gpu/cuda/kernels/values.h"
 
 namespace

@@ -24,9 +24,9 @@
  *
  * lstm_steps, everything else: state in shared memory, two barriers a step. A thread computes two
  * rows of W_hh h at once where there are more than 512, reading four columns of each; its
- * neighbour's next four lie beside them. What fits of W_hh stays in shared memory, the rest is read
- * from the second-level cache in each step, at some 64 bytes a clock: for hidden 256 (speakers) 0.8
- * of 1 MiB, about 12,500 clocks, whatever the sequences are.
+ * neighbour's next four lie beside them. The part of W_hh that fits stays in shared memory; each
+ * step reads the rest from the second-level cache, at some 64 bytes a clock: for hidden 256
+ * (speakers) 0.8 of 1 MiB, about 12,500 clocks, whatever the sequences are.
  *
  * Measured on an H200: 0.91 ms for both directions of a layer, 128 sequences of 589 steps, hidden
  * 128, by an lstm_near that spilled and took other numbers of sequences a block; before there was
@@ -63,7 +63,7 @@ __device__ inline int64_t state_row(const struct lstm_device &l, int sequence)
     return (int64_t)blockIdx.y * (int)l.sequences + sequence;
 }
 
-/* Where the gates' inputs of a row of x begin, in the block's direction. */
+/* The gates' inputs for a row of x, in the block's direction. */
 __device__ inline const float *inputs_of(const struct lstm_device &l, int64_t row)
 {
     return l.inputs + (row * (int)l.directions + (int)blockIdx.y) * 4 * (int)l.hidden;
@@ -279,7 +279,7 @@ __device__ inline void move_on(const float *gates, int hidden, float *h, float *
     *h = __fmul_rn(out, tanhf(*c));
 }
 
-/* What the threads of a block share. lengths: of its sequences; -1: there is none. */
+/* Shared by the threads of a block. lengths: of its sequences; -1: there is none. */
 struct shared_state {
     float *h, *c, *gates;
     quad *near; /* the first `kept` groups of four columns of W_hh */

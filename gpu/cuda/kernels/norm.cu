@@ -1,11 +1,11 @@
 /* Layer norm, alone or after a sum, and softmax: over rows, in float32.
  *
  * Layer norm: rows of at most 1536 values (all Whisper models have fewer) are held in registers
- * between the passes, read by 16 bytes, all reads under way at once. Where there are many, a warp
- * has each of them, since what bounds it then is the number of instructions; where there are few,
- * as in a decoder step, a block has, a pack to a thread, since what bounds it is one thread's way
- * through its row. Both sum in the same order: how many rows came together does not show. Longer
- * or unaligned rows are read again for each pass.
+ * between the passes, read by 16 bytes, all reads under way at once. Many rows have a warp each,
+ * since the number of instructions bounds them. Few rows, as in a decoder step, have a block each,
+ * a pack to a thread, since one thread's way through its row bounds them. Both sum in the same
+ * order: how many rows came together does not show. Longer or unaligned rows are read again for
+ * each pass.
  *
  * Softmax: a block of 128 for a row of at most 1536 scores, 12 of them in each thread's registers,
  * so that the result may lie where the scores do. */
@@ -56,7 +56,8 @@ __device__ inline pack<U, N> normed(const pack<float, N> &x, float mean, float s
     return y;
 }
 
-/* Of the distances from the mean. Named, as in normed, so that every kernel rounds alike. */
+/* Sums the squared distances from the mean. Each has a name, as in normed, so that every kernel
+ * rounds alike. */
 __device__ inline float squares(const pack<float, 4> &x, float mean)
 {
     const float a = x.v[0] - mean, b = x.v[1] - mean, c = x.v[2] - mean, d = x.v[3] - mean;

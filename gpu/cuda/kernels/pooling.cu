@@ -1,12 +1,12 @@
-/* What is taken over rows, column by column: norms, pools, statistics; float32, sums in double.
+/* Norms, pools and statistics over rows, column by column; float32, sums in double.
  *
  * Norms and statistics: a block for 32 columns, its warps each a share of the rows, which are read
  * by 128 bytes; the shares are added in a fixed order. A norm goes twice through memory, each time
  * in parts of a window, so that few windows fill the machine as well: mean and spread of each part,
  * which are put together (Chan, Golub and LeVeque 1979) where they are applied. One column alone, a
- * window's samples, has its rows' neighbours in a warp's lanes. What statistics are taken of is
- * read once and stays in registers, which windows of up to 128 rows do. Pools: a thread for a
- * column, or four, row after row. Nothing depends on other windows. */
+ * window's samples, has its rows' neighbours in a warp's lanes. Statistics read their rows once and
+ * keep them in registers, in windows of up to 128 rows. Pools: a thread for a column, or four, row
+ * after row. Nothing depends on other windows. */
 #include "gpu/cuda/kernels/values.h"
 
 namespace
@@ -37,13 +37,12 @@ __device__ inline double lanes_sum(double v)
     return v;
 }
 
-/* Of a part's column. */
 struct moments {
     double mean, spread; /* the latter: sum of squares about it */
 };
 
-/* What a block of a norm sees: rows first, first + 1 ... of one part of one window. ONE: one column
- * alone, whose rows are 32 to a warp. */
+/* A norm's block reads rows first, first + 1 ... of one part of one window. ONE: one column alone,
+ * whose rows are 32 to a warp. */
 template <bool ONE> struct part {
     int64_t window, column, first, rows;
     int64_t begin, step; /* of a thread's rows */

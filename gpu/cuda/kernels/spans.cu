@@ -90,7 +90,7 @@ __device__ inline float sum_of_query(float v)
     return v + __shfl_xor_sync(ALL_LANES, v, 2);
 }
 
-/* What a query has so far: the highest score, the sum of the weights (relative to it), and the
+/* A query's state so far: the highest score, the sum of the weights (relative to it), and the
  * thread's part of the values: quads part, part + 4 ... of the head. */
 template <int WIDE> struct sofar {
     float high = -INFINITY, sum = 0.0f;

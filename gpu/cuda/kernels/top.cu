@@ -81,7 +81,7 @@ __device__ inline list find_in_warp(const float *row, int32_t vocab, int32_t k)
 
                 insert(l, {value, first + i * 32 + lane});
                 least = least_of(l, k);
-                /* Of those that are left, what is still larger. */
+                /* Keep those of the other lanes whose values are still larger. */
                 larger &= larger - 1;
                 larger &= __ballot_sync(ALL_LANES, v[i] > least);
             }

@@ -1,4 +1,4 @@
-/* What the alignment of tokens with the audio does to rows of attention: softmax and median. */
+/* Softmax and median over rows of attention, to align tokens with the audio. */
 #include "gpu/host/kernels/isa.h"
 
 #include <math.h>
@@ -43,8 +43,9 @@ INLINE void order(vreg *a, vreg *b)
     *a = low;
 }
 
-/* Of five values neither the least nor the greatest is the median of seven: they are forgotten, and
- * a sixth is looked at; of these four the same; then it is the middle one of three. */
+/* The median of seven. The least and the greatest of five values cannot be it: they are dropped,
+ * and a sixth value is added. The same for these four with the seventh; the middle one of three is
+ * left. */
 INLINE vreg median(const float *x)
 {
     vreg a = r_load(x), b = r_load(x + 1), c = r_load(x + 2), d = r_load(x + 3);

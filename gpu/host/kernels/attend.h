@@ -5,8 +5,8 @@
 #include "gpu/host/kernels.h"
 #include "gpu/host/vec.h"
 
-/* Sums that are kept in registers: 24 of AVX-512's 32, 12 of the others' 16. What a score or an
- * output is summed from, and in which order, does not depend on it. */
+/* Sums that are kept in registers: 24 of AVX-512's 32, 12 of the others' 16. They do not change
+ * which values a score or an output sums, or in which order. */
 #if LANES == 16
 #define SCORE_ROWS KERNEL_QUERIES
 #define SCORE_BLOCKS 2

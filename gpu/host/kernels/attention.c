@@ -101,8 +101,8 @@ INLINE void query_scores_f32(const float *q, const float *k, float *scores)
         r_store(scores + p * LANES, (a[0][p] + a[1][p]) + (a[2][p] + a[3][p]));
 }
 
-/* Of the keys from `at` on the first that lies in another slot than `at` does, or `keys`: what lies
- * between is read as if it were one cache. */
+/* The first key after `at` that lies in another slot than `at` does, or `keys`. The keys between
+ * are read as if they were one cache. */
 INLINE size_t run_end(const struct head_cache *c, size_t at, size_t keys)
 {
     if (!c->lies_in)
@@ -119,7 +119,7 @@ INLINE const void *run_of(const struct head_cache *c, const void *base, size_t a
     return c->lies_in ? (const char *)base + c->lies_in[at] * c->stride : base;
 }
 
-/* What a run's last block has beyond its end the next run overwrites. */
+/* The next run overwrites scores that this run's last block writes beyond its end. */
 INLINE void run_scores_f32(const float *q, const float *k, size_t at, size_t end, float *scores)
 {
     float first[16];
@@ -402,7 +402,7 @@ INLINE void run_scores_bf16(const uint16_t *q, const uint16_t *k, size_t at, siz
         query_scores_bf16(q, k + b * 16 * HEAD, scores + b * 16);
 }
 
-/* Of two keys beside each other; the second one's values are odd's. */
+/* Adds the values of two adjacent keys; the second one's are in `odd`. */
 INLINE void add_pair(__m512 acc[4], const uint16_t *weights, const uint16_t *even,
                      const uint16_t *odd)
 {

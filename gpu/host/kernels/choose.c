@@ -1,4 +1,4 @@
-/* What the choice of a token does with all logits of a row: the largest, and sums of exponentials.
+/* The choice of a token needs these of a row's logits: the largest one, and sums of exponentials.
  *
  * A sum is that of number_exp (base/number.h), in the order of the ids, to the same bits: the same
  * additions and multiplications, of several at once, none of them fused with another (this file

@@ -19,7 +19,7 @@ INLINE vreg finished(const struct row_job *job, const float *sums, size_t column
     return r;
 }
 
-/* What was there and r, of an epilogue that adds. */
+/* Adds r to the earlier y, in an epilogue that adds. */
 INLINE vreg added(const struct row_job *job, vreg y, vreg r)
 {
     r += y;
@@ -63,8 +63,8 @@ INLINE_AFTER void finish(const struct row_job *job, size_t row, const float *sum
 }
 
 /* Rows and registers of one tile, whose sums stay in registers: 16 of AVX-512's 32, 12 of the
- * others' 16. Of one or two rows AVX2 takes all four registers of a block's width, so that it reads
- * memory in order and has chains enough to hide what an addition takes. */
+ * others' 16. With one or two rows AVX2 takes all four registers of a block's width, so that it
+ * reads memory in order and has chains enough to hide an addition's latency. */
 #define TILE_ROWS (LANES == 16 ? 8 : 6)
 #define TILE_PARTS 2
 #define FEW_ROWS 2
@@ -385,9 +385,9 @@ INLINE vreg i_float(ireg x)
 #endif
 }
 
-/* Rows [row, row + rows) and the two registers of columns from `column`, into out[rows][32]. Of few
- * rows each sum is made of `chains`, for there is more to add than one addition's wait has room
- * for; sums of integers are the same in any order. */
+/* Rows [row, row + rows) and the two registers of columns from `column`, into out[rows][32]. Few
+ * rows need `chains` partial sums each, to hide an addition's latency. Sums of integers are the
+ * same in any order. */
 INLINE WITH_VNNI void tile8(const struct row_job *job, size_t row, const int rows, const int chains,
                             size_t column, float *out)
 {
