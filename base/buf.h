@@ -61,9 +61,10 @@ int64_t reader_i64(struct reader *r);
 float reader_f32(struct reader *r);
 /* A run of n bytes, borrowed from the reader's data; NULL when failed. */
 const uint8_t *reader_raw(struct reader *r, size_t n);
-/* What buf_put_bytes wrote; *len is set, the bytes are borrowed. NULL when failed or over max. */
+/* Reads what buf_put_bytes wrote; *len is set, the bytes are borrowed. NULL when failed or over
+ * max. */
 const uint8_t *reader_bytes(struct reader *r, size_t max, size_t *len);
-/* As a newly allocated C string (free it). Fails on an embedded NUL. */
+/* The same as a newly allocated C string (free it). Fails on an embedded NUL. */
 char *reader_str(struct reader *r, size_t max);
 /* True when nothing failed and everything was read. */
 bool reader_done(const struct reader *r);

@@ -10,7 +10,8 @@ int64_t clock_mono_ms(void);
 int64_t clock_wall_ms(void); /* since 1970-01-01 UTC */
 
 struct timespec;
-/* Of a file's time, which anybody may have set: beyond the years 1677 to 2262 it is their end. */
+/* Nanoseconds of a file's time, which anybody may have set. Times outside the years 1677 to 2262
+ * become the nearest value. */
 int64_t clock_ns_of(const struct timespec *t);
 
 #define CLOCK_ISO_LEN 25 /* "2026-01-31T23:59:59.123Z" and the NUL */

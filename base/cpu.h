@@ -16,8 +16,8 @@ enum cpu_isa { CPU_PLAIN, CPU_AVX2, CPU_AVX512, CPU_AVX512_BF16 };
 enum cpu_isa cpu_isa(void);
 
 /* ThreadSanitizer does not see the OpenMP run time's barriers: every operation would look like a
- * race, and suppressing so many takes minutes. Under it what OpenMP would divide is done by one
- * thread, and what is tested is the threads that are ours. */
+ * race, and suppressing so many takes minutes. Under it one thread does OpenMP's work, and only our
+ * own threads are tested. */
 #if defined(__SANITIZE_THREAD__)
 #define CPU_ONE_THREAD 1
 #elif defined(__has_feature)

@@ -48,7 +48,7 @@ int err_no_memory(struct err *err, const char *what);
 /* Puts "what: " before the message; returns the code that is there. */
 int err_prefix(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* As err_set, with the code and the text of an errno value appended (": No space left ..."). */
+/* Like err_set, with the code and the text of an errno value appended (": No space left ..."). */
 int err_sys(struct err *err, int errnum, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -1,6 +1,6 @@
 /* base/hash.h - XXH3-128 of bytes that come in order, or of a file: canonical, big-endian.
  *
- * One thread per hash. Not for what must withstand somebody who seeks two inputs of one hash. */
+ * One thread per hash. Not for data where somebody may seek two inputs with one hash. */
 #ifndef NIGHTSHIFT_BASE_HASH_H
 #define NIGHTSHIFT_BASE_HASH_H
 

@@ -1,10 +1,9 @@
 /* base/library.h - shared libraries of others that are opened when they are wanted.
  *
- * What a program is linked to, each of its processes loads before its main: libcurl and what it
- * brings took 5 ms of each, FFmpeg 45. A header lists what it calls of such a library, once, as a
+ * Each process loads all linked libraries before its main: libcurl and its libraries took 5 ms of
+ * each process, FFmpeg 45. A header lists the functions that it calls of such a library, once, as a
  * macro LIST(of); LIBRARY_PLACE makes a struct of it, LIBRARY_FUNCTION the names for
- * libraries_open.
- */
+ * libraries_open. */
 #ifndef NIGHTSHIFT_BASE_LIBRARY_H
 #define NIGHTSHIFT_BASE_LIBRARY_H
 
@@ -39,9 +38,9 @@ struct libraries {
         PTHREAD_MUTEX_INITIALIZER, false \
     }
 
-/* Opens all and fills the table; they stay, as if linked: who looks at what is loaded (doctor)
- * finds them. Any thread, but before a sandbox is entered; done again it does nothing. ERR_LIBRARY
- * names the one that is not here, or not whole, and leaves the table as it was. */
+/* Opens all and fills the table. They stay loaded as if linked, so that doctor finds them. Any
+ * thread, but before a sandbox is entered; done again it does nothing. ERR_LIBRARY names the one
+ * that is not here, or not whole, and leaves the table as it was. */
 int libraries_open(struct libraries *state, const char *whose, const struct library *libraries,
                    size_t count, void *table, struct err *err);
 

@@ -67,8 +67,8 @@ void log_set_sink(log_sink sink, void *arg)
     state.arg = arg;
 }
 
-/* What comes from outside (a decoder's words, a file's name) must not steer a terminal. Escapes are
- * for those who know where the text came from; here a blank is enough. */
+/* Text from outside (a decoder's words, a file's name) must not control a terminal. A caller that
+ * knows the text's source can escape it; here a blank is enough. */
 static void blank_control_chars(char *line)
 {
     unsigned char *p = (unsigned char *)line;
@@ -87,7 +87,7 @@ const char *log_level_label(enum log_level level)
     return labels[level];
 }
 
-/* As a JSON string's inside: what is no UTF-8 is U+FFFD. */
+/* Appends the line as the inside of a JSON string. Invalid UTF-8 becomes U+FFFD. */
 static void put_json(const char *line, struct buf *out)
 {
     char *valid = utf8_repair(line, strlen(line));
@@ -138,8 +138,8 @@ void log_at(enum log_level level, const char *fmt, ...)
         return;
     }
     put_line(level, line, &out);
-    /* One write, so that lines of several processes on one terminal do not mix. Where memory is
-     * short, better half of it than nothing. */
+    /* One write, so that lines of several processes on one terminal do not mix. If memory ran out,
+     * half a line is better than none. */
     if (out.len > 0 && write(STDERR_FILENO, out.data, out.len) < 0)
         out.failed = true; /* nobody is there who could be told */
     buf_free(&out);

@@ -9,7 +9,7 @@
 
 enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
 
-/* Of lines on standard error. */
+/* The format of lines on standard error. */
 enum log_format {
     LOG_TEXT,    /* "warning: the text" */
     LOG_JOURNAL, /* "<4>warning: the text": systemd takes the number (of syslog) for the priority */

@@ -33,7 +33,7 @@ static uint64_t number_behind(const char *text, const char *word)
     return text ? strtoull(text + len, NULL, 10) : 0;
 }
 
-/* A group may use what is left to its limit, and what it keeps of files that nobody has in use. */
+/* A group may use the memory left below its limit, and its inactive file cache. */
 static void look_at_group(const char *root, const char *group, struct memory *ret)
 {
     char text[8192];

@@ -36,7 +36,7 @@ static int create_new_file(const char *path, mode_t mode)
     return open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
 }
 
-/* Syncs and closes what was created, or removes it after an error, of which *err tells already. */
+/* Syncs and closes the new file, or removes it after an error, which *err already holds. */
 static int finish_file_write(int fd, const char *made, const char *shown, int rc, struct err *err)
 {
     if (rc == 0 && fsync(fd) != 0)

@@ -74,7 +74,7 @@ bool spawn_begun(int file)
     struct pollfd f = {.fd = file};
 
     signal(SIGTTOU, SIG_IGN); /* a line of ours must not stop a background group */
-    /* Where the starter went before this call, its files went before that. */
+    /* If the starter ended before this call, its files were closed before that. */
     return prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 &&
            (poll(&f, 1, 0) <= 0 || !(f.revents & (POLLHUP | POLLERR)));
 }

@@ -16,8 +16,8 @@
 #define SPAWN_FILES 8
 #define SPAWN_NULL (-2) /* /dev/null */
 
-/* files[i] (borrowed) is its descriptor i. program NULL: this very one, whatever lies at its path
- * by now. argv ends with NULL. 0, or an errno value: nothing was started. */
+/* files[i] (borrowed) is its descriptor i. program NULL: the running program, even if another file
+ * is at its path by now. argv ends with NULL. 0, or an errno value: nothing was started. */
 int spawn_start(const char *program, const char *const argv[], const int files[], size_t count,
                 pid_t *ret);
 /* The first thing in a process that was started so: it dies with the thread that started it, which
@@ -27,9 +27,9 @@ void spawn_kill(pid_t pid); /* SIGKILL to it and all of its group */
 /* Has it ended? It stays a zombie until spawn_end, so that its number is nobody else's. True, too,
  * where children are not kept (SIGCHLD is ignored). */
 bool spawn_ended(pid_t pid);
-/* Kills what is left of it and of its group, and waits for it: limit_ms (-1: as long as it takes),
- * for a process in the depths of a broken driver cannot be killed. Its status as of waitpid; -1: it
- * could not be learnt. */
+/* Kills the process and the rest of its group, and waits up to limit_ms for it (-1: as long as it
+ * takes): a process inside a broken driver cannot be killed. Returns waitpid's status; -1:
+ * unknown. */
 int spawn_end(pid_t pid, int64_t limit_ms);
 
 #endif

@@ -1,7 +1,6 @@
 /* base/threads.h - the same work on many parts, on several threads.
  *
- * What the parts are does not depend on how many threads there are, so that neither does what
- * becomes of them. */
+ * The parts do not depend on the number of threads, so neither do their results. */
 #ifndef NIGHTSHIFT_BASE_THREADS_H
 #define NIGHTSHIFT_BASE_THREADS_H
 

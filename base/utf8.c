@@ -94,7 +94,8 @@ static char *put_escape(char *q, uint8_t byte)
     return q;
 }
 
-/* As much of the printable form as cap bytes hold with a NUL; no character or escape is cut. */
+/* Writes as much of the printable form as `capacity` bytes hold with a NUL. It cuts no character or
+ * escape. */
 static void put_display(char *out, size_t capacity, const uint8_t *p, size_t len)
 {
     char *q = out, *end = out + capacity - 1;

@@ -19,12 +19,12 @@ size_t utf8_printable(const void *data, size_t len);
  * NULL when out of memory. */
 char *utf8_display(const void *data, size_t len);
 
-/* As utf8_display, for the nth (0 ...) of several things of one name: with " (2)" behind the name
- * of the second, " (3)" behind that of the third. */
+/* Like utf8_display, for the nth (0 ...) of several things with one name: appends " (2)" to the
+ * name of the second, " (3)" to that of the third. */
 char *utf8_display_nth(const void *data, size_t len, uint32_t nth);
 
-/* A message that quotes a file, which may hold anything, becomes text that can be printed; what it
- * has no room for is left out. Allocates nothing. */
+/* Makes a message that quotes a file printable; the file may hold anything. Cuts it to its
+ * capacity. Allocates nothing. */
 struct err;
 void utf8_display_err(struct err *err);
 
