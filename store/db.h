@@ -13,8 +13,8 @@
 
 #define DB_STATEMENTS 256
 
-/* What the catalog's own queries must know of stages, as conditions on a row of the table stage;
- * the store knows stages by name alone, and a test holds these against the stages themselves. */
+/* The stages that the catalog's own queries treat specially, as conditions on a row of the table
+ * stage. The store knows stages by name alone; a test compares these with the stages themselves. */
 #define DB_TRANSCRIBES "name = 'transcribe'" /* yields segments */
 #define DB_FINALIZES "name = 'diarize'" /* not done with its last shard (store.h, finalizing) */
 #define DB_LISTENS "name = 'sounds'"    /* yields sounds */
@@ -56,7 +56,7 @@ void db_note_files(struct store *st);
 
 /* Sets err from the connection's last error; `what` says what was being done. */
 int db_error(struct store *st, struct err *err, const char *what);
-/* As db_error for a result code without a connection. system_errno: 0 unknown. */
+/* Like db_error, but for a result code without a connection. system_errno: 0 unknown. */
 int db_error_of(int rc, int system_errno, const char *text, const char *what, struct err *err);
 
 /* A cached statement, reset and unbound; NULL on error. Valid until the store closes. */
@@ -101,7 +101,7 @@ struct db_rows {
 void db_rows_open(struct db_rows *rows, struct store *st, struct err *err, const char *sql,
                   const char *format, ...);
 /* The rows of a statement that is kept, and run again with other values: of db_cached, or one of
- * db_prepare's. What was bound before stays. stmt NULL: *err says why. */
+ * db_prepare's. Values bound earlier stay bound. stmt NULL: *err says why. */
 void db_rows_again(struct db_rows *rows, struct store *st, struct err *err, sqlite3_stmt *stmt,
                    const char *format, ...);
 void db_rows_bind(struct db_rows *rows, const char *format, ...); /* further parameters */
@@ -131,7 +131,8 @@ char *db_dup(sqlite3_stmt *stmt, int column);
 #define DB_BELOW(column, path, low, high)                                                 \
     column " >= " path " AND " column " < " high " AND (" column " = " path " OR " column \
            " >= " low ")"
-/* In SQL: is the path the root, or below it? Both are blobs. For few roots: it uses no index. */
+/* In SQL: is the path the root, or below it? Both are blobs. It uses no index, so use it for few
+ * roots. */
 #define DB_UNDER(path, root)                                                       \
     "(" path " = " root " OR " root " = x'2F' OR substr(" path ", 1, length(" root \
     ") + 1) = CAST(" root " || x'2F' AS BLOB))"

@@ -201,9 +201,7 @@ static int copy_to(struct store *st, const char *path, struct err *err)
     return rc == SQLITE_OK ? 0 : err->code;
 }
 
-/* Left where it is, the next who opens what took the catalog's place would have our log put into
- * it.
- */
+/* If it stayed, SQLite would put our log into the file that took the catalog's place. */
 static void remove_log(const struct store *st)
 {
     char *log = NULL;

@@ -1,5 +1,6 @@
 /* store/files.h - SQLite's write-ahead log beside the catalog (FILE-wal): how long it is, how to
- * empty it, and who keeps that from happening. Of a writing store; its thread. */
+ * empty it, and who keeps that from happening. Needs a store opened for writing; the store's
+ * thread. */
 #ifndef NIGHTSHIFT_STORE_FILES_H
 #define NIGHTSHIFT_STORE_FILES_H
 
@@ -21,16 +22,17 @@ void store_log_readers(const struct store *st, char *ret, size_t capacity);
 /* ---- is the catalog still where it was, and a copy of it where it is not.
  *
  * A file that is deleted or replaced while it is open goes on taking commits, and is gone when it
- * is closed. Of a writing store; its thread. */
+ * is closed. Needs a store opened for writing; the store's thread. */
 
 /* 0: the path and that of the log beside it still name what is open. ERR_MISSING: deleted or moved;
- * ERR_CHANGED: something else is in its place, or the log is gone. What cannot be looked at now
- * counts as in place. */
+ * ERR_CHANGED: something else is in its place, or the log is gone. A file that cannot be examined
+ * now counts as in place. */
 int store_in_place(const struct store *st, struct err *err);
 
 /* Writes all that is committed through this connection to a new file beside the catalog's path,
- * FILE.rescued-<time>, and no half of it. What lies at the path now is not touched, but a log of
- * ours beside it is removed, which would be taken for its own. *ret: its path, newly allocated. */
+ * FILE.rescued-<time>. After an error no part of it is left. The file that is at the path now is
+ * not touched, but our log beside it is removed: SQLite would take it for that file's log. *ret:
+ * the new file's path, newly allocated. */
 int store_rescue(struct store *st, char **ret, struct err *err);
 
 #endif

@@ -192,7 +192,7 @@ static bool is_ours(int fd)
            (memcmp(text, begin, n < 4 ? (size_t)n : 4) == 0 || memcmp(text, zeros, (size_t)n) == 0);
 }
 
-/* What stands behind `key` at the beginning of a line, copied up to the line's end. */
+/* Copies the rest of the line that begins with `key`. */
 static bool read_lock_field(const char *text, const char *key, char *ret, size_t capacity)
 {
     const char *at = strstr(text, key);
@@ -256,8 +256,8 @@ static bool holder_is_gone(int fd)
     return id > 0 && id <= INT_MAX && kill((pid_t)id, 0) != 0 && errno == ESRCH;
 }
 
-/* A run holds the catalog for hours, any other command for moments. Of one that has not written its
- * lines yet nobody knows. */
+/* A run holds the catalog for hours, any other command for moments. False if the holder has not
+ * written its lines yet. */
 static bool holder_is_run(int fd)
 {
     char text[HOLDER_MAX], purpose[64];
@@ -268,14 +268,14 @@ static bool holder_is_run(int fd)
            strcmp(purpose, "run") == 0;
 }
 
-/* For how long a run waits for whoever holds the lock. */
+/* How long a run waits for the holder of the lock. */
 static int patience_ms(int fd)
 {
     return holder_is_gone(fd) ? HEIR_MS : holder_is_run(fd) ? 0 : COMMAND_MS;
 }
 
-/* 0 or an errno. Of the open file, not of the process: closing some other descriptor of it frees
- * nothing. */
+/* 0 or an errno. The lock belongs to the open file, not to the process: closing another descriptor
+ * of the file does not release it. */
 static int take_whole(int fd, bool waits)
 {
     const struct timespec step = {.tv_nsec = HEIR_STEP_MS * 1000000L};
@@ -301,7 +301,7 @@ static void write_holder(int fd, const char *purpose)
     clock_iso8601(clock_wall_ms(), now);
     n = snprintf(text, sizeof(text), "pid %ld\npurpose %.63s\nsince %s\n", (long)getpid(), purpose,
                  now);
-    /* For people only: on a full disk the lock holds without it. */
+    /* Only people read these lines. The lock holds without them when the disk is full. */
     if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)n, 0) != n)
         return;
 }

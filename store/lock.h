@@ -16,9 +16,9 @@ struct catalog_lock;
  * link, no file, or somebody's. Missing directories are created. Close-on-exec. */
 int catalog_lock_take(const char *catalog, const char *purpose, struct catalog_lock **ret,
                       struct err *err);
-/* For a run: the same, but waits ten seconds for another command than a run, and some seconds where
- * the holder is dead: a child of a run that was killed has the lock, too, until it becomes a worker
- * or dies with the run. */
+/* The same for a run, which waits ten seconds if another command holds the lock, and some seconds
+ * if the holder is dead: a child of a killed run keeps the lock until it becomes a worker or dies
+ * with the run. */
 int catalog_lock_inherit(const char *catalog, const char *purpose, struct catalog_lock **ret,
                          struct err *err);
 void catalog_lock_release(struct catalog_lock *lock); /* NULL is fine */

@@ -16,8 +16,9 @@ struct migration {
 extern const struct migration migrations[];
 extern const int migrations_last;
 
-/* What the opened file is. ERR_INPUT: not a catalog; ERR_VERSION: a newer one, or a development
- * version's; ERR_CORRUPT: not a database. *version is 0 for an empty file. Reads only. */
+/* Tells what kind of file was opened. ERR_INPUT: not a catalog; ERR_VERSION: a newer one, or a
+ * development version's; ERR_CORRUPT: not a database. *version is 0 for an empty file. Reads
+ * only. */
 int migrate_check(struct store *st, int *version, struct err *err);
 /* Applies what is missing after `version`: after an error the catalog has some of it, each whole,
  * and a new one has nothing. */

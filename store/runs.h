@@ -45,7 +45,7 @@ struct store_sample { /* a device in a stretch of a run */
     int64_t audio_ms;                       /* that it heard, for each stage whose turn it was */
     uint64_t memory_bytes, predicted_bytes; /* of the device, the most in use; 0: unknown */
     uint32_t slots, windows;                /* at the stretch's end; 0: it was not ready */
-    /* What the driver saw of the whole device, whoever used it: for seen_ms of span_ms. */
+    /* The driver's figures for the whole device, whoever used it, over seen_ms of span_ms. */
     int64_t seen_ms;
     int64_t load_ms;    /* of these, so long it computed; -1: not known, as below */
     int64_t energy_j;   /* that it took */
@@ -56,7 +56,7 @@ struct store_sample { /* a device in a stretch of a run */
 /* Another of the same stretch is added to it: the clock was put back. */
 int store_sample_note(struct store *st, const struct store_sample *s, struct err *err);
 typedef int (*store_sample_fn)(void *arg, const struct store_sample *row);
-/* Of one run, by device, then time. */
+/* Reads the samples of one run, by device, then by time. */
 int store_samples_each(struct store *st, int64_t run_id, store_sample_fn fn, void *arg,
                        struct err *err);
 

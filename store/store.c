@@ -57,7 +57,7 @@ static int connect_to(struct store *st, const char *name, int flags, struct err 
     return full_text_register(st, err);
 }
 
-/* What people said is nobody else's: whoever wants others to read a new catalog says so (chmod).
+/* A new catalog is private, because it holds what people said. To let others read it, use chmod.
  * SQLite gives its log the catalog's own mode. An empty file is a new catalog. */
 static void make_private(const char *path)
 {

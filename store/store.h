@@ -31,10 +31,10 @@ enum store_mode { STORE_READ, STORE_WRITE };
 int store_open(const char *path, enum store_mode mode, struct store **ret, struct err *err);
 void store_close(struct store *st);
 const char *store_path(const struct store *st);
-/* What is read from here to store_let_go is of one moment; a search that looks thousands of rows up
- * takes half the time, for each look is no transaction of its own. Not for long: the log of a run
- * cannot be emptied meanwhile. For STORE_READ; otherwise, and held already, nothing (*held false).
- * store_let_go takes what store_hold set. */
+/* All reads until store_let_go see one moment. A search that looks up thousands of rows takes
+ * half the time, because not every look-up is a transaction. Do not hold it for long, because
+ * the log of a run cannot be emptied meanwhile. Does nothing (*held false) in other modes than
+ * STORE_READ, or if already held. store_let_go takes what store_hold set. */
 int store_hold(struct store *st, bool *held, struct err *err);
 void store_let_go(struct store *st, bool held);
 /* How long a call waits for somebody else's transaction before it is ERR_LOCKED; 10 s at first. */
@@ -53,7 +53,7 @@ struct store_found {
     size_t member_len;
     uint32_t nth;        /* which of the members of that name, 0 ... */
     uint64_t size_bytes; /* of the recording */
-    /* Of the file on disk, so of the archive for a member: */
+    /* These describe the file on disk: for a member, its archive. */
     uint64_t file_size_bytes;
     int64_t mtime_ns;
     uint64_t inode, device;
@@ -261,8 +261,8 @@ int store_voices_read(struct store *st, int64_t task_id, int64_t after, store_vo
  *
  * A segment, and each word for itself, gets the speaker whose turns overlap it longest, else that
  * of a turn nearby (store/reading/overlap.h); where the words have others speak, the segment is
- * parted. Of several diarizations of a recording the current one counts.
- * Shards of a transcription that come later get theirs as they come. */
+ * parted. If a recording has several diarizations, the current one counts. Shards of a
+ * transcription that come later get theirs as they come. */
 int store_finalized(struct store *st, int64_t task_id, const struct result_people *people,
                     struct err *err);
 /* The same of what a part finalized, with all of its shards. A task that was cancelled here is
@@ -283,21 +283,22 @@ int store_drop_cancelled(struct store *st, struct err *err);
 
 /* ---------------------------------------------------------------------------- passages
  *
- * For stages that work on a transcription: neighbouring segments of the source stage's task joined
- * to passages of about `chars` characters. A pause of more than 10 s begins a new one; a segment is
- * cut only where a message to a worker could not hold it. They depend on the transcription alone,
- * not on who was found to speak by then. Texts are UTF-8 (what is none is repaired), of at most
- * 60000 bytes. ERR_INPUT: no such transcription that is done, or impossible times.
- * Owned: store_passages_free. */
+ * Input of stages that work on a transcription. Neighbouring segments of the source stage's task
+ * are joined to passages of about `chars` characters. A pause of more than 10 s begins a new
+ * one; a segment is cut only if a message to a worker could not hold it. They depend on the
+ * transcription alone, not on the speakers found by then. Texts are UTF-8 (invalid bytes are
+ * repaired), of at most 60000 bytes. ERR_INPUT: no such transcription that is done, or
+ * impossible times. Owned: store_passages_free. */
 int store_passages(struct store *st, int64_t task_id, uint32_t chars, struct result_passage **ret,
                    size_t *n, struct err *err);
 void store_passages_free(struct result_passage *p, size_t n);
 
 /* ---------------------------------------------------------------------------- texts that are there
  *
- * For a transcription with times of words: what another one of the same recording, model and hint
- * of a language has for shards [first, last], if it is done and has these parameters. Nothing where
- * there is none. ERR_INPUT: a result is impossible. Owned: store_known_text_free. */
+ * Reuses text in a transcription that times its words. Reads the text of shards [first, last]
+ * from another transcription of the same recording, model and language hint, if that one is done
+ * and has these parameters. Empty if there is none. ERR_INPUT: a result is impossible. Owned:
+ * store_known_text_free. */
 struct store_known_text {
     struct result_known_text *shards;
     uint32_t count;
@@ -319,18 +320,18 @@ struct store_media_end { /* it was decoded to its end */
     const uint8_t *content_hash; /* [16]; NULL: not computed */
     const char *damage;          /* "": whole; NULL: somebody else says it */
     const char *clock;           /* "" or NULL: it does not jump; else an event, once */
-    /* What it was found to have; 0: that is not known. Of a track that was not decoded this time,
-     * what is known of its channels stays. */
+    /* The channels that were found; 0: not known. If a track was not decoded this time, the catalog
+     * keeps what it knows of its channels. */
     const struct result_channel *channels;
     uint32_t channel_count;
 };
-/* What was found of a recording; either may be NULL. ERR_INPUT: a negative length. Nothing is done
- * for one that was erased. */
+/* Stores what decoding found out about a recording; either may be NULL. ERR_INPUT: a negative
+ * length. Nothing is done for one that was erased. */
 int store_media(struct store *st, int64_t media_id, const struct store_media_info *info,
                 const struct store_media_end *end, struct err *err);
-/* What is heard of a recording, and in words which of its tracks and channels are not; "" or NULL:
- * all are. A task whose stage hears the sources by themselves keeps them and left_out; one that
- * hears their mix has no sources, and keeps mix_left_out. */
+/* The sources that are heard of a recording, and a text that names the tracks and channels that are
+ * left out; "" or NULL: none. A task whose stage hears the sources by themselves keeps them and
+ * left_out; one that hears their mix has no sources, and keeps mix_left_out. */
 struct store_heard {
     const struct result_source *sources;
     uint32_t count; /* 0: one */
@@ -338,7 +339,8 @@ struct store_heard {
 };
 int store_task_heard(struct store *st, int64_t task_id, const struct store_heard *heard,
                      struct err *err);
-/* What people say of a recording: valid UTF-8, at most RESULT_TAG_KEY_MAX and _VALUE_MAX bytes. */
+/* A tag that people set on a recording: valid UTF-8, at most RESULT_TAG_KEY_MAX and _VALUE_MAX
+ * bytes. */
 struct store_said {
     const char *key;   /* without control characters, not empty */
     const char *value; /* tab and newline are well; "" takes away what was said under that key */
@@ -376,7 +378,7 @@ int store_stages_runnable(struct store *st, int64_t now_ms, struct store_stage_r
                           struct err *err);
 void store_stage_row_free(struct store_stage_row *s);
 
-/* Of the archive, every recording once, however many stages hear it. */
+/* The whole archive. Every recording counts once, however many stages hear it. */
 struct store_archive {
     /* Every recording of which anything was asked for is in exactly one of these, as the view
      * `recordings` has it; pending: begun or not. */
@@ -408,7 +410,7 @@ struct store_totals {
     uint64_t tasks_unknown; /* of tasks_pending, those whose duration nobody knows yet */
     uint64_t bytes_pending; /* of tasks_pending */
     bool paused;            /* the whole catalog */
-    /* Of current transcriptions, as far as it was measured; speech_ms 0: of none. */
+    /* Sums over current transcriptions, as far as they were measured; speech_ms 0: none was. */
     struct result_account account;
 };
 int store_totals(struct store *st, struct store_totals *ret, struct err *err);
@@ -432,8 +434,8 @@ enum store_textless {
     TEXTLESS_UNKNOWN,    /* no text came, and voice activity was not asked */
     TEXTLESS_KINDS,      /* as many there are; of one recording: it has a text, or no sound */
 };
-/* Of what was transcribed after a time (as clock_iso8601 has it; "": ever): recordings with sound
- * and without text, by the reason; and how much of the speech has a text. */
+/* Counts the recordings with sound and without text, by reason, and sums how much of the speech has
+ * a text. Only transcriptions made after `since` count (as clock_iso8601 writes it; "": all). */
 int store_textless(struct store *st, const char *since, uint64_t ret[TEXTLESS_KINDS],
                    struct err *err);
 struct store_textless_row {

@@ -1,4 +1,4 @@
-/* What a run asks for, and how tasks end. */
+/* The tasks that a run asks for, and how tasks end. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -361,7 +361,7 @@ int store_event(struct store *st, const char *kind, int64_t media_id, const char
     return db_leave(st, rc, err);
 }
 
-/* Whose first task's turn comes first; the lower stage among equals. */
+/* The stage whose first task is due first comes first; the lower stage_id among equals. */
 #define BY_POSITION                                                         \
     "(SELECT t.priority FROM task t INDEXED BY task_runnable WHERE "        \
     "t.stage_id = s.stage_id AND " RUNNABLE "AND " DUE "?1) ORDER BY " TURN \

@@ -26,8 +26,8 @@ struct store_tuning {
     uint64_t predicted_bytes; /* of device memory; 0: unknown */
     uint64_t peak_bytes;      /* the most that was seen in use with these slots and windows */
     uint32_t oom_count;       /* how often they had to be lowered */
-    /* What the device has several ways for, as its backend put it (gpu/backend.h, recall); 0 bytes:
-     * nothing. Whose it is, each function says. */
+    /* The backend's algorithm cache for the device (gpu/backend.h, recall); 0 bytes: none. Each
+     * function says who owns it. */
     void *algorithms;
     size_t algorithms_bytes;
 };
@@ -46,7 +46,8 @@ struct store_tuning_row { /* valid during the call; without ways */
     struct store_tuning tuning;
     const char *at; /* the last change, ISO-8601 */
 };
-/* As read_failures: a value other than 0 from fn ends it and is returned. By device, model. */
+/* Like read_failures: if fn returns a value other than 0, the reading ends and returns it. Ordered
+ * by device, then model. */
 typedef int (*store_tuning_fn)(void *arg, const struct store_tuning_row *row);
 int store_tuning_each(struct store *st, store_tuning_fn fn, void *arg, struct err *err);
 

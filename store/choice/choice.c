@@ -60,14 +60,14 @@ static bool has_source(const struct choice_task *list, size_t n, const struct ch
     return source && (source->wanted || source->is_done);
 }
 
-/* What nothing can be made of stands behind what something can. */
+/* Tasks whose source is missing come behind tasks that have theirs. */
 static struct claim claim_wanted(const struct choice_task *list, size_t n,
                                  const struct choice_task *t)
 {
     return (struct claim){{has_source(list, n, t), t->asked, t->task_id}};
 }
 
-/* What was made of a transcription goes with it: its own passages before another one's. */
+/* Results follow their transcription, so passages of the current one come before another one's. */
 static struct claim claim_current(const struct choice_task *list, size_t n,
                                   const struct choice_task *t)
 {
@@ -77,7 +77,7 @@ static struct claim claim_current(const struct choice_task *list, size_t n,
                            source && source->current, t->asked, t->task_id}};
 }
 
-/* What is asked for in another way now is not done in the old one, too. */
+/* A task is withdrawn while another one is wanted in its place. */
 static void update_task_withdrawal(struct choice_task *t)
 {
     if (!t->wanted && t->is_pending) {
@@ -320,7 +320,7 @@ static int stand_of(struct store *st, int64_t media_id, struct stand *ret, struc
     return 0;
 }
 
-/* What follows for its tasks. */
+/* Updates the recording's tasks after its places changed. */
 static int update_tasks_of_place(struct store *st, int64_t media_id, const struct stand *was,
                                  struct err *err)
 {

@@ -1,9 +1,10 @@
 /* store/choice/choice.h - which of a recording's tasks are wanted, and which results are current.
  *
- * Of each kind of stage one task is wanted: the one that was asked for last. Of each kind one
- * task's results are current: those that somebody pinned, else what is done, else what was begun;
- * of equals what was asked for last. A stage that works on another one's results waits until these
- * are done, is not wanted where they are not, and its own results go when they are undone.
+ * In each kind of stage one task is wanted: the one that was asked for last. In each kind one
+ * task's results are current. A pinned task comes first, then one that is done, then one that
+ * was begun; among equals the one that was asked for last. A stage that works on another one's
+ * results waits until these are done, is wanted only if they are wanted, and loses its own results
+ * when they are undone.
  *
  * Internal to store/; within db_enter / db_leave. */
 #ifndef NIGHTSHIFT_STORE_CHOICE_CHOICE_H
@@ -46,10 +47,11 @@ int drop_found(struct store *st, int64_t task_id, struct err *err);
 
 /* ---- a recording's main place, and how many are present.
  *
- * What is present comes before what is not, a file before a member of an archive, then the oldest.
- * Where the main one goes, one in its folder comes before others; where none is present, the one
- * that went last of those that vanished. A recording of which no place is present cannot be heard;
- * one whose places all hold something else now is replaced: nothing is wanted of it any more.
+ * A present place comes before an absent one, a file before a member of an archive, then the
+ * oldest. When the main place goes, a place in its folder comes before others. If none is
+ * present, the one that vanished last is the main place. A recording without a present place
+ * cannot be heard. If all its places hold something else now, it is replaced, and nothing is
+ * wanted of it any more.
  *
  * Internal to store/; within db_enter / db_leave. */
 

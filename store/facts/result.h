@@ -1,7 +1,7 @@
 /* store/facts/result.h - the texts of a shard as the worker sent them: the column `shard.result`.
  *
- * A fact: it is written once, with its shard, and never changed. What people read (`segment`,
- * `word`) is made of it (store/reading/). Pure; any thread. Internal to store/. */
+ * It is a fact, written once with its shard and never changed. The rows that people read
+ * (`segment`, `word`) are made from it (store/reading/). Pure; any thread. Internal to store/. */
 #ifndef NIGHTSHIFT_STORE_FACTS_RESULT_H
 #define NIGHTSHIFT_STORE_FACTS_RESULT_H
 

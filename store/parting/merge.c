@@ -1,4 +1,4 @@
-/* What a part has done, into the catalog that it comes from. */
+/* Merges a part's results into the catalog that the part comes from. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,7 +88,7 @@ static int add_tag(struct tags *t, sqlite3_stmt *stmt, struct err *err)
     return texts[0] && texts[1] && texts[2] ? 0 : err_no_memory(err, "catalog");
 }
 
-/* What decoding found alone, within its bounds. */
+/* Reads the tags that decoding found, within their limits; not those that people set. */
 static int read_tags(struct store *part, int64_t media_id, struct tags *t, struct err *err)
 {
     static const char sql[] =
@@ -192,7 +192,7 @@ static int read_media(sqlite3_stmt *stmt, struct media *d, struct err *err)
     return 0;
 }
 
-/* What decoding found there and nobody here yet. */
+/* Copies what decoding found in the part and this catalog does not know yet. */
 static int merge_media(struct merge *m, int64_t there, int64_t here, bool began, struct err *err)
 {
     struct media d = {.here = here, .there = there};
@@ -260,8 +260,9 @@ static int count_known(struct merge *m, int64_t there, struct err *err)
     return rc < 0 ? rc : 0;
 }
 
-/* What a part gave up counts once: after `retry` here it is over, however often the part comes
- * back. So the catalog keeps when the last one was that it took over. 1: it is news. */
+/* A failure in a part counts once. After `retry` here it is over, however often the part comes
+ * back. So the catalog remembers the time of the last failure it took over. Returns 1 if this one
+ * is news. */
 static int is_news(struct merge *m, int64_t here, const char *when, struct err *err)
 {
     int rc = db_run(m->to, err,

@@ -53,9 +53,9 @@ static int read_part_identity(struct store *part, struct parting_about *ret, str
     return 0;
 }
 
-/* A try that ended in order says so; of one that was killed nothing more is heard. One that left a
- * checkpoint behind has not failed however it ended: nodes die, and time runs out without a word.
- * Of more than the last thousand nobody asks. */
+/* A try that ended in order has an end event; a killed one has none. A try that left a checkpoint
+ * has not failed, however it ended: nodes die, and time runs out without a word. Only the last
+ * thousand tries are read. */
 static const char sql_tries[] =
     "WITH try AS (SELECT event_id, at, lead(event_id, 1, 9e18) OVER w AS next_id, "
     "lead(at, 1, '~') OVER w AS next_at FROM event WHERE kind = 'part-try' "

@@ -2,10 +2,10 @@
  *
  * A *part* is a catalog like any other, that holds the rows which a run needs for some of the
  * recordings: paths, stages, tasks, and what those tasks have done already; no media. Its settings
- * say whose part it is (docs/reference/catalog-tables.md, `setting`). Of a recording that is cut a
- * part has a *share*: a run of shards; its tasks are never done there, but paused when their shards
- * are there. What needs such a recording as a whole (telling speakers apart, passages of its text)
- * is left to the catalog that the part comes from.
+ * say whose part it is (docs/reference/catalog-tables.md, `setting`). If a recording is cut, each
+ * part has a *share* of it: a run of shards. Its tasks are never done in the part, but paused when
+ * their shards are there. Stages that need such a recording as a whole (diarization, passages of
+ * its text) are left to the catalog that the part comes from.
  *
  * Rows find each other by what they are (content, model and parameters), not by their numbers, so
  * parts may come back in any order and several times. The store's thread only. */
@@ -45,18 +45,18 @@ struct parting_part {
     const struct parting_share *shares; /* ascending media_id */
     size_t share_count;
 };
-/* Whose parts those of this catalog are: its own identity, or of a part that of the catalog that it
- * comes from, to which parts of a part come back, too. */
+/* The identity of the catalog that this catalog's parts belong to. It is the catalog's own or, in a
+ * part, that of the catalog it comes from; parts of a part come back to that one, too. */
 int parting_origin(struct store *st, char ret[PARTING_ID_LEN], struct err *err);
-/* Fills `to`, a new and empty catalog, with a part of `from`: one commit. Of the same two equal
- * parts come equal rows. ERR_INPUT: `to` is not empty. */
+/* Fills `to`, a new and empty catalog, with a part of `from`: one commit. The same catalog and the
+ * same part always give the same rows. ERR_INPUT: `to` is not empty. */
 int parting_write(struct store *from, struct store *to, const struct parting_part *p,
                   struct err *err);
 
 /* Notes in a catalog that this taking apart of it is out, or (NULL) that nothing is any more: so
  * long its checkpoints stay where they are (store_shard_length). *before: something was out. */
 int parting_out(struct store *st, const char *split, bool *before, struct err *err);
-/* Where a recording lies. Texts are valid within the call. ERR_EMPTY: nowhere. */
+/* A place of a recording. Texts are valid within the call. ERR_EMPTY: nowhere. */
 struct parting_place {
     const char *path, *member; /* raw bytes; member "": the file itself */
     uint32_t nth;

@@ -517,8 +517,8 @@ int task_results_copy(struct store *from, int64_t from_task, struct store *to, i
         rc = copy_heard(from, from_task, to, to_task, s.left_out, err);
     if (rc == 0)
         rc = total_of(to, to_task, &here, err);
-    /* What is done here of fewer is open again before the others come. Of two decodings the longer
-     * one is believed. */
+    /* A task that is done here with fewer shards is opened again before the others come. If two
+     * decodings differ in length, the longer one is believed. */
     if (rc == 0 && s.total > here)
         rc = store_task_total(to, to_task, (uint32_t)s.total, err);
     /* Shards of a finalized one have no voices any more: with its speakers, or not at all. */

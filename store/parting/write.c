@@ -94,7 +94,7 @@ static int copy_recording(struct store *from, struct store *to, int64_t media_id
     return rc == 0 ? copy_places(from, to, media_id, err) : rc;
 }
 
-/* What is done is asked of its results, which follow. */
+/* The state is not copied, because it follows from the results. */
 #define TASK_COLUMNS                                                                           \
     "task_id, media_id, stage_id, job_id, language, attempts, suspect, retry_at, error_code, " \
     "error, asked, priority"
@@ -112,7 +112,7 @@ static const char sql_tasks[] =
     "  (SELECT o.name, o.model_hash FROM task t JOIN stage o ON o.stage_id = t.stage_id "
     "   WHERE t.media_id = ?1 AND " OPEN_TASKS ")))) "
     "ORDER BY source_id IS NOT NULL, task_id";
-/* Of a recording that is cut. */
+/* The open tasks that hear a recording which is cut. */
 static const char sql_hearing[] =
     "SELECT " TASK_COLUMNS " FROM (SELECT t.*, s.source_id FROM task t "
     "JOIN stage s ON s.stage_id = t.stage_id WHERE t.media_id = ?1 AND " OPEN_TASKS

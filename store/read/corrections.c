@@ -2,7 +2,7 @@
 
 #include "store/read/filter.h"
 
-/* What the current transcription has in that time, as it is read. */
+/* The words that the current transcription has at the time of a correction in conflict. */
 #define HEARD_NOW                                                                                 \
     "iif(c.state = 'conflict', (SELECT group_concat(text, ' ') FROM (SELECT g.text FROM task t "  \
     "JOIN stage s ON s.stage_id = t.stage_id JOIN segment g ON g.task_id = t.task_id "            \

@@ -1,4 +1,5 @@
-/* store/read/corrections.h - what people corrected. As store/read/read.h. */
+/* store/read/corrections.h - what people corrected. Callbacks, threads and modes are as in
+ * store/read/read.h. */
 #ifndef NIGHTSHIFT_STORE_READ_CORRECTIONS_H
 #define NIGHTSHIFT_STORE_READ_CORRECTIONS_H
 
@@ -31,7 +32,7 @@ struct read_correction_counts {
     uint64_t kept;      /* not undone */
     uint64_t conflicts; /* with a transcription that is there */
 };
-/* Of one recording; media_id 0: of all. */
+/* Counts the corrections of one recording; media_id 0: of all recordings. */
 int read_correction_counts(struct store *st, int64_t media_id, struct read_correction_counts *ret,
                            struct err *err);
 

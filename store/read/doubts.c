@@ -43,7 +43,7 @@ static int make_paths(struct reading *r, const struct read_doubts *which)
 
 static int first_of(size_t path) { return FIRST_PATH + 3 * (int)path; }
 
-/* Of rows of which `of` names the recording. */
+/* Appends a condition on the paths; `of` is the table whose rows name the recording. */
 static void put_paths(struct reading *r, const struct read_doubts *which, const char *of,
                       struct buf *sql)
 {
@@ -107,7 +107,7 @@ static void bind_paths(struct reading *r, size_t n, struct db_rows *rows)
     }
 }
 
-/* Where it lies, in bytes. */
+/* Adds the recording's place, as raw bytes. */
 static int on_segment(void *arg, const struct read_segment *segment)
 {
     struct reading *r = arg;

@@ -1,8 +1,8 @@
 /* store/read/doubts.h - the passages of current transcripts that may be wrong, the least certain
  * ones first.
  *
- * As store/read/read.h: any store_mode, the store's thread; rows are borrowed during the callback,
- * which ends the reading by returning other than 0. */
+ * Any store_mode, the store's thread. Rows are borrowed during the callback, which ends the reading
+ * by returning a value other than 0 (as in store/read/read.h). */
 #ifndef NIGHTSHIFT_STORE_READ_DOUBTS_H
 #define NIGHTSHIFT_STORE_READ_DOUBTS_H
 
@@ -27,7 +27,7 @@ struct read_doubts {
 
 struct read_doubt {
     const struct read_segment *segment;
-    /* Of its recording's main place: raw bytes of the file's path, and of the member in it. */
+    /* The recording's main place: raw bytes of the file's path, and of the member in it. */
     const void *path_raw, *member_raw;
     size_t path_raw_len, member_raw_len;
     uint32_t nth; /* which of the members of that name, 0 ... */
@@ -35,11 +35,11 @@ struct read_doubt {
 };
 typedef int (*read_doubt_fn)(void *arg, const struct read_doubt *row);
 
-/* What the view `doubts` has, but for texts that were dropped. Speech without text ("" as text,
- * segment_id 0) comes first, the longest first. Then what was kept, in the order of
- * docs/how-to/find-doubtful-passages.md: by the number of signs in the reason, most first, where an
- * earlier attempt is none; then by avg_logprob, lowest first, unknown ones last; then by recording
- * and time. */
+/* Reads the rows of the view `doubts`, without texts that were dropped. Speech without text (""
+ * as text, segment_id 0) comes first, the longest first. Then the kept texts, in the order of
+ * docs/how-to/find-doubtful-passages.md: by the number of signs in the reason, most first, where
+ * an earlier attempt is none; then by avg_logprob, lowest first, unknown ones last; then by
+ * recording and time. */
 int read_doubts(struct store *st, const struct read_doubts *which, read_doubt_fn fn, void *arg,
                 struct err *err);
 

@@ -43,7 +43,7 @@ void filter_path_free(struct filter_path *f)
 #define LOW "?%2$d"
 #define HIGH "?%3$d"
 
-/* As shown, all places are read. */
+/* A path that is given as it is shown makes SQLite read all places. */
 const char *filter_path_sql(struct filter_path *f, int first)
 {
     int a = first, b = first + 1, c = first + 2;

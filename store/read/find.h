@@ -1,9 +1,9 @@
 /* store/read/find.h - what `speakers` and `search` read from the catalog beside transcripts:
  * speakers and their turns, sounds, passages and their vectors.
  *
- * As store/read/read.h: any store_mode, the store's thread; rows are borrowed during the callback,
- * which ends the reading by returning other than 0. Of several results of one kind that a recording
- * has, the current one is read. */
+ * Any store_mode, the store's thread. Rows are borrowed during the callback, which ends the reading
+ * by returning a value other than 0 (as in store/read/read.h). If a recording has several results
+ * of one kind, the current one is read. */
 #ifndef NIGHTSHIFT_STORE_READ_FIND_H
 #define NIGHTSHIFT_STORE_READ_FIND_H
 
@@ -54,12 +54,12 @@ struct find_turn {
     const char *label;
 };
 typedef int (*find_turn_fn)(void *arg, const struct find_turn *row);
-/* Of one recording, in order. */
+/* Reads the turns of one recording, in order. */
 int find_turns(struct store *st, int64_t media_id, find_turn_fn fn, void *arg, struct err *err);
 
 typedef int (*find_tag_fn)(void *arg, const struct result_tag *row);
-/* Of one recording: what people said first ("csv"), then its bext, its container and the others,
- * and its chapters last, in order. */
+/* Reads the tags of one recording: first those that people set ("csv"), then its bext, its
+ * container and the others, and its chapters last, in order. */
 int find_tags(struct store *st, int64_t media_id, find_tag_fn fn, void *arg, struct err *err);
 
 typedef int (*find_channel_fn)(void *arg, const struct result_channel *row);
@@ -81,7 +81,7 @@ typedef int (*find_sound_fn)(void *arg, const struct find_sound *row);
  * first. limit 0: none. */
 int find_sounds(struct store *st, const char *name, const struct scope *scope, uint64_t limit,
                 find_sound_fn fn, void *arg, struct err *err);
-/* Is there any? As soon as one is found. */
+/* Is there any? Stops at the first one. */
 int find_sound_heard(struct store *st, const char *name, const struct scope *scope, bool *ret,
                      struct err *err);
 
@@ -104,8 +104,8 @@ int find_passage(struct store *st, int64_t embedding_id, find_passage_fn fn, voi
 int find_sounds_of(struct store *st, int64_t media_id, find_sound_fn fn, void *arg,
                    struct err *err);
 
-/* Where a recording lies at or below a path (as read_filter): its main place, when that is one,
- * else the oldest that is present; none: fn is not called. */
+/* Calls fn with a recording's place at or below a path (as read_filter): its main place if that is
+ * there, else the oldest present one. If there is none, fn is not called. */
 typedef int (*find_place_fn)(void *arg, int64_t place_id, const char *path, const char *member);
 int find_place(struct store *st, int64_t media_id, const char *path, find_place_fn fn, void *arg,
                struct err *err);

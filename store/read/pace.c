@@ -82,7 +82,7 @@ int store_waiting(struct store *st, int64_t stage_id, struct store_waiting *ret,
     return 0;
 }
 
-/* Of a task that has begun its own sources count, whatever another heard. */
+/* Counts the most sources that any task found in a recording. */
 int store_apart(struct store *st, int64_t stage_id, struct store_apart *ret, struct err *err)
 {
     sqlite3_stmt *stmt = NULL;

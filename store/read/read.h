@@ -31,11 +31,11 @@ struct read_recording {
     const char *title, *container, *codec; /* "" unknown */
     const char *damage;                    /* "" whole */
     const char *left_out;                  /* tracks and channels that are not heard; "" none */
-    /* Of what is wanted: of a failed task, or of the last attempt; "" */
+    /* The error of the failed task that is wanted, or of its last attempt; "" */
     const char *error_code, *error;
     uint64_t segments, shards_done, shards_total; /* total 0: unknown */
-    /* Of the transcription that read_segments hands out: "done", "started" (a part is there),
-     * "pending", "failed", "cancelled"; "": none was asked for. */
+    /* The state of the transcription that read_segments hands out: "done", "started" (it has some
+     * shards), "pending", "failed", "cancelled"; "": none was asked for. */
     const char *transcript;
     bool asked;                /* for anything, and that was not forgotten: else it has no state */
     bool forgotten;            /* a transcription was asked for where it lies, and it has none */
@@ -142,13 +142,13 @@ typedef int (*read_segment_fn)(void *arg, const struct read_segment *row);
 int read_segments(struct store *st, int64_t media_id, int64_t stage_id, read_segment_fn fn,
                   void *arg, struct err *err);
 
-/* The same as the machine has it, whatever people corrected: `text` is its words, `heard` NULL.
- * What read_segments leaves out because nothing is said there is here. */
+/* The same as the machine has it, whatever people corrected: `text` is its words, `heard` NULL. It
+ * includes segments that read_segments leaves out because people removed all their words. */
 int read_heard(struct store *st, int64_t media_id, int64_t stage_id, read_segment_fn fn, void *arg,
                struct err *err);
 
-/* What was heard in it and not believed, in order; the same stage. segment_id is 0. Where the text
- * is "", somebody speaks and no text came. */
+/* Reads the texts that the machine dropped, in order; the same stage. segment_id is 0. A text of ""
+ * means that somebody speaks and no text came. */
 int read_dropped(struct store *st, int64_t media_id, int64_t stage_id, read_segment_fn fn,
                  void *arg, struct err *err);
 
@@ -189,7 +189,7 @@ struct read_search {
 /* ERR_USAGE: the text cannot be understood, with the place. */
 int read_search(struct store *st, const struct read_search *search, read_segment_fn fn, void *arg,
                 struct err *err);
-/* What is typed as a query, with words as the catalog's index has them (query_parse). */
+/* Parses a typed query, with words as the catalog's index splits them (query_parse). */
 struct query;
 int read_query(struct store *st, const char *text, struct query **ret, size_t *at, struct err *err);
 /* Words that the index finds in a text of any kind. */
@@ -250,7 +250,8 @@ struct read_progress { /* one stage */
     int64_t stage_id;
     int64_t source_id; /* the stage whose results it works on; 0: none */
     const char *stage, *model, *model_dir, *model_hash, *params_json;
-    /* Of what is wanted; the others are `superseded`: asked for in another way since. */
+    /* These count wanted tasks. The others are `superseded`: asked for with other settings
+     * since. */
     uint64_t tasks, pending, done, failed, cancelled, paused, absent, unknown, superseded;
     uint64_t waiting;  /* for their source's tasks */
     uint64_t settling; /* pending ones whose shards are all there */
@@ -260,9 +261,8 @@ struct read_progress { /* one stage */
 };
 typedef int (*read_progress_fn)(void *arg, const struct read_progress *row);
 int read_progress(struct store *st, read_progress_fn fn, void *arg, struct err *err);
-/* Of a stage's superseded ones, those whose results are not current either: others are pinned, or
- * nothing was done yet of what is wanted in their place. Reads all of the stage that is not
- * current. */
+/* Counts a stage's superseded tasks whose results are not current either. Reads all of the stage
+ * that is not current. */
 int read_unused(struct store *st, int64_t stage_id, uint64_t *ret, struct err *err);
 
 #endif

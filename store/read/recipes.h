@@ -1,8 +1,8 @@
 /* store/read/recipes.h - what an enqueue is to do, folder by folder, and what it would cost to have
  * it otherwise.
  *
- * As store/read/read.h: any store_mode, the store's thread; rows are borrowed during the callback,
- * which ends the reading by returning other than 0. Paths are raw and absolute. */
+ * Any store_mode, the store's thread. Rows are borrowed during the callback, which ends the reading
+ * by returning a value other than 0 (as in store/read/read.h). Paths are raw and absolute. */
 #ifndef NIGHTSHIFT_STORE_READ_RECIPES_H
 #define NIGHTSHIFT_STORE_READ_RECIPES_H
 

@@ -21,7 +21,7 @@ int scope_filter_make(const struct scope *scope, struct scope_filter *ret, struc
 
 void scope_filter_free(struct scope_filter *f) { filter_path_free(&f->path); }
 
-/* Of the speakers' names the indexes are read, without the rows, which hold their voices. */
+/* Reads only the indexes on speakers' names: the rows hold voice prints and are large. */
 void scope_filter_put(struct scope_filter *f, struct buf *sql, const char *media, int first)
 {
     if (f->scope->path)

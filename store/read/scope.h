@@ -1,9 +1,8 @@
 /* store/read/scope.h - the recordings that a search is about.
  *
- * What is said by one person or in one language is in few recordings, and which these are is found
- * without a look at what is in them. A speaker or a language says only where something can be
- * found: who speaks in a passage of such a recording is seen there. Any store_mode, the store's
- * thread. */
+ * One person or one language is in few recordings, and these are found without a look at their
+ * contents. A speaker or a language only selects recordings: the passages in them are checked
+ * afterwards. Any store_mode, the store's thread. */
 #ifndef NIGHTSHIFT_STORE_READ_SCOPE_H
 #define NIGHTSHIFT_STORE_READ_SCOPE_H
 

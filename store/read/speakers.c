@@ -172,7 +172,7 @@ int find_speakers(struct store *st, const struct find_people *people, find_speak
 
     if (rc < 0)
         return rc;
-    /* What is sorted lies in memory, and a vector is as long as hundreds of names. */
+    /* The sorter keeps its rows in memory, and a vector is as long as hundreds of names. */
     buf_printf(&sql, SPEAKER_COLUMNS "%s%s%s%s%s",
                people->vectors || people->vectors_only ? "k.vector" : "NULL",
                people->vectors_only ? ", '', 0, 0, 0, 0, 0" : KNOWN_COLUMNS, sql_speakers,

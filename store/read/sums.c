@@ -113,7 +113,7 @@ static void begin_recording(struct counting *c, sqlite3_stmt *stmt)
     }
 }
 
-/* Of a task that is done nothing is left, whatever its shards add up to; one that works on
+/* A task that is done has nothing left, whatever its shards add up to. A task that works on
  * another's text hears nothing. */
 static void update_decoded_ms(struct recording *m, enum rank rank, int64_t done_ms, bool of_text)
 {

@@ -129,7 +129,7 @@ _Static_assert(TEXTLESS_SILENT == 0 && TEXTLESS_UNBELIEVED == 1 && TEXTLESS_DOUB
                    TEXTLESS_UNKNOWN == 3,
                "TEXTLESS_KIND");
 
-/* Where speech is missing a task is not `silent`; few have any. */
+/* A task that lacks the text of some speech is not `silent`; few tasks do. */
 #define TEXTLESS_TASKS                                                                          \
     "WITH empty AS (SELECT task_id FROM task INDEXED BY task_silent WHERE silent UNION "        \
     " SELECT task_id FROM dropped d INDEXED BY dropped_missing WHERE text = '' AND NOT EXISTS " \

@@ -54,7 +54,7 @@ static int64_t time_at(const struct rebuild_row *row, const struct rebuild_span 
     return rebuild_time(row->start_ms, row->end_ms, at - span->from, span->to - span->from);
 }
 
-/* Of words by the rows that they are of, both in order. A word is within rows: they are all of what
+/* Sets the words' times from their rows, both in order. A word is within rows: they are all of what
  * was heard. */
 static void time_words(const struct heard_segment *g, const struct rebuild_row *rows,
                        const struct rebuild_span *spans, size_t n, struct match_word *to)

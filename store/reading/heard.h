@@ -18,7 +18,7 @@ struct heard_segment {
     struct machine_part machine;
     struct hunk_word *words;  /* of machine.text; both: once heard_words was called */
     size_t word_count, first; /* first: its first word's number in the recording */
-    /* As it is published; of heard_current alone, until it is published. */
+    /* Set by heard_current, else only when it is published. */
     int64_t segment_id; /* 0: it is not yet */
     char *text;         /* what is read; owned */
     bool asked;         /* for whoever goes through some of them */

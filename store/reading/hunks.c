@@ -25,8 +25,8 @@ static const struct range unparted[] = {
     {0xFF66, 0xFF9F}, {0x1AFF0, 0x1B16F}, {0x20000, 0x3FFFF},
 };
 
-/* Of ASCII, Latin-1, Greek, Armenian, Hebrew, Arabic, Devanagari; general; of Chinese and Japanese,
- * and their wide forms. */
+/* ASCII, Latin-1, Greek, Armenian, Hebrew, Arabic, Devanagari; general punctuation; Chinese and
+ * Japanese, and their wide forms. */
 static const struct range punctuation[] = {
     {0x00, 0x2F},     {0x3A, 0x40},     {0x5B, 0x60},     {0x7B, 0xA9},     {0xAB, 0xB1},
     {0xB4, 0xB4},     {0xB6, 0xB8},     {0xBB, 0xBB},     {0xBF, 0xBF},     {0x37E, 0x37E},
@@ -161,7 +161,7 @@ static void append_hunk(struct hunks *h, struct hunk new)
     last->meant_count = new.meant_at + new.meant_count - last->meant_at;
 }
 
-/* What was only put in takes the word before it along, at the beginning the one behind it. */
+/* A pure insertion takes the word before it along or, at the beginning, the word behind it. */
 static void put_whole(struct hunks *h, struct hunk new)
 {
     if (!new.said_count &&new.said_at) {

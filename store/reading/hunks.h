@@ -19,10 +19,10 @@ enum script {
     SCRIPT_OTHER,
 };
 
-/* Of the character that begins here, which is not the NUL, and how many bytes it has. A byte that
- * begins no character of UTF-8 is one of its own. */
+/* The script of the character that begins here, which is not the NUL, and its length in bytes. A
+ * byte that begins no character of UTF-8 is one of its own. */
 enum script script_of(const char *s, size_t *bytes);
-/* What stands around words, and is no part of them: blanks too. */
+/* Is it a character between words that is no part of them? Blanks are, too. */
 bool script_is_punctuation(const char *s, size_t *bytes);
 
 struct hunk_word { /* bytes of its text */
@@ -37,8 +37,8 @@ struct hunk { /* these words became those */
 struct hunks { /* owned: hunks_free */
     struct hunk_word *said, *meant;
     size_t said_count, meant_count;
-    /* In order, and not overlapping. What was only put in takes a word beside it along, so that
-     * said_count is 0 only where `said` has no word at all. */
+    /* In order, and not overlapping. A pure insertion takes a word beside it along, so said_count
+     * is 0 only if `said` has no word at all. */
     struct hunk *list;
     size_t count;
 };

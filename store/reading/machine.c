@@ -225,7 +225,8 @@ struct whole {
     size_t count;
 };
 
-/* Where a segment may be parted: words that begin with a row. ret: [word_count]. */
+/* Finds the words at which a segment may be split, because a row begins there. ret:
+ * [word_count]. */
 static size_t find_places(const struct whole *w, struct cut *ret)
 {
     size_t n = 0;
@@ -276,7 +277,7 @@ static void measure_cuts(struct whole *w)
 
         c->end_ms =
             last ? w->of->end_ms : most(c->start_ms, least(rows[end - 1].end_ms, c[1].start_ms));
-        /* As a float: the last bits of log() are another machine's others. */
+        /* Rounded to float, because the last bits of log() differ between machines. */
         c->avg_logprob =
             isnan(more) || isnan(logprob) ? logprob : (double)(float)fmin(0, logprob + more);
     }
@@ -349,7 +350,7 @@ static int split_by_speaker(struct whole *w, const struct machine_speakers *by, 
 
 /* ----------------------------------------------------------------------------------- the parts */
 
-/* What stands in a part, without the white space at its seams. Newly allocated. */
+/* The text of a part, without the white space at its seams. Newly allocated. */
 static char *text_of(const struct whole *w, size_t i)
 {
     size_t from = i == 0 ? 0 : w->cuts[i].at, to = strlen(w->of->text);

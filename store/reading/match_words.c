@@ -102,7 +102,7 @@ static void keys_free(struct keys *k)
     *k = (struct keys){0};
 }
 
-/* Of a text's words. */
+/* Makes the keys of a text's words. */
 static int keys_of(const char *text, enum match_kind kind, struct keys *ret, struct err *err)
 {
     struct keys k = {0};
@@ -340,7 +340,7 @@ static int find_candidates(struct search *s, const struct match_wanted *w, size_
          rc == 0 && i < m->count && s->count - before < CANDIDATES_MOST; i++) {
         struct candidate c = {.wanted = number};
 
-        /* What stands before words that are silent by themselves begins with them. */
+        /* A place may begin earlier, with punctuation; the limit holds for its first real word. */
         if (m->words[m->by_time[i]].start_ms - w->start_ms > MATCH_NEAR_MS)
             break;
         if (!stands_at(m, &s->words, w->words, m->by_time[i], &c.found.at) ||

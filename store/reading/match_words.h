@@ -45,13 +45,15 @@ int match_make(const struct match_word *words, size_t n, enum match_kind kind,
                struct word_matcher **ret, struct err *err);
 void match_free(struct word_matcher *m); /* NULL is fine */
 
-/* Gives each wanted its place: those whose words begin within MATCH_NEAR_MS of its time. Of several
- * the nearest, where a fifth of a second makes no difference but the words around do; and so
- * between several that want the same words. No two get the same, and none gets any that are taken
- * already: taken, of each word, is added to; NULL: they may share. ret: [n]. ERR_NOMEM. */
+/* Gives each wanted its place: those whose words begin within MATCH_NEAR_MS of its time. If
+ * there are several, the nearest one wins, unless they are less than a fifth of a second apart:
+ * then the words around decide. The same rule decides between several that want the same words.
+ * No two get the same words, and none gets words in `taken`, to which new ones are added; NULL:
+ * they may share. ret: [n]. ERR_NOMEM. */
 int match(struct word_matcher *m, const struct match_wanted *wanted, size_t n, bool *taken,
           struct match_found *ret, struct err *err);
-/* Is a the better place? What is nowhere is no better than anything; of equals it is the longer. */
+/* Is a the better place? A place that was not found is never better; among equals the longer one
+ * is. */
 bool match_better(const struct match_found *a, const struct match_found *b);
 
 #endif

@@ -12,7 +12,7 @@ struct overlaps {
     struct overlap_turn *turns; /* [count] */
     size_t *furthest;           /* [count] */
     int64_t *end_below;         /* [count] */
-    /* Of one question: the speakers met, and how long each overlaps. */
+    /* One query's result: the speakers met, and how long each overlaps. */
     size_t met;
     struct shared {
         int64_t speaker, ms;
@@ -30,7 +30,7 @@ static int by_begin(const void *a, const void *b)
     return (x->speaker > y->speaker) - (x->speaker < y->speaker);
 }
 
-/* Of [low, high), which is not empty. */
+/* Sets the latest ends within [low, high), which is not empty. */
 static int64_t put_ends(struct overlaps *a, size_t low, size_t high)
 {
     size_t middle = low + (high - low) / 2;

@@ -1,9 +1,9 @@
 /* store/reading/overlap.h - who says a stretch of a recording, by a diarization's turns.
  *
  * The speaker whose turns overlap it longest in sum; of equals, the one whose overlapping turn
- * begins first. Where no turn overlaps it, the speaker of the nearest turn that is no farther than
- * OVERLAP_NEAR_MS; of turns equally near, the earlier one. Else nobody: what a transcription hears
- * in music is said by no one. A stretch without length counts as one millisecond.
+ * begins first. If no turn overlaps it, the speaker of the nearest turn within OVERLAP_NEAR_MS; of
+ * turns equally near, the earlier one. Else nobody: what a transcription hears in music is said by
+ * no one. A stretch without length counts as one millisecond.
  *
  * Pure. Internal to store/. */
 #ifndef NIGHTSHIFT_STORE_READING_OVERLAP_H

@@ -30,7 +30,7 @@ void places_free(struct places *p);
 /* Finds their places anew, whatever they were, and says of each what has become of it. Pure. */
 int places_find(const struct heard *h, struct places *p, struct err *err);
 
-/* What corrections put into a recording's segments. */
+/* A correction's text within one of the recording's segments. */
 struct place_part {
     size_t segment, word, words; /* of heard.segments; its words from number `word` on */
     size_t place;                /* of which correction of the list */

@@ -1,4 +1,4 @@
-/* What has become of each correction in the transcription that is current. */
+/* Finds the place of each correction in the current transcription. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -120,7 +120,7 @@ struct finding {
     struct places *p;
     struct word_matcher *folded, *bare; /* of what was heard; NULL until somebody asks */
     bool *taken;                        /* [h->word_count] by corrections */
-    /* Of those that are looked for at once: [count]. */
+    /* The corrections that are searched for at once: [count]. */
     struct match_wanted *wanted;
     struct match_found *found;
     size_t *which; /* of p->list */
@@ -129,7 +129,7 @@ struct finding {
 
 static bool has_words(const char *text) { return text[strspn(text, " \t\r\n")] != 0; }
 
-/* Where nothing is looked for, nothing is made. */
+/* Makes the matcher when it is first needed. */
 static int ensure_word_matcher(const struct finding *f, struct word_matcher **m,
                                enum match_kind kind, struct err *err)
 {
@@ -191,7 +191,8 @@ static int find_said(struct finding *f, struct err *err)
     return rc;
 }
 
-/* What is meant may be there but for the marks on its letters: that is as good a place. */
+/* Finds corrections whose new text is there already, except for accents: that is as good a
+ * place. */
 static int find_nearly_meant(struct finding *f, struct err *err)
 {
     int rc;

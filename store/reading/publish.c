@@ -181,7 +181,7 @@ static int write_words(struct store *st, int64_t segment_id, const struct rebuil
 
 /* ---------------------------------------------------------------------------------- segments */
 
-/* As the column keeps it: NULL where it was not measured. */
+/* NAN (NULL in the column) if it was not measured. */
 static double speech_prob(const struct result_segment *s)
 {
     return s->speech_prob >= 0 ? fmin(s->speech_prob, 1) : NAN;
@@ -215,7 +215,7 @@ static int insert_segment(struct store *st, int64_t task_id, struct heard_segmen
     return rc < 0 ? rc : put_words(st, g->segment_id, t->rows, err);
 }
 
-/* What the columns say of a segment beside its place and its text; behind the segment_id. */
+/* A segment's columns behind segment_id, without its place and its text. */
 #define SAID                                                                                \
     "idx, part, end_ms, heard, language, reason, speaker_id, avg_logprob, no_speech_prob, " \
     "compression_ratio, temperature, attempts, speech_prob"
@@ -486,7 +486,7 @@ struct publishing {
     bool strict;              /* nothing is passed over, and nothing else may stand there */
 };
 
-/* Of shards that have no texts. */
+/* Removes the segments of shards that have no texts. */
 static int remove_strays(struct store *st, int64_t task_id, struct err *err)
 {
     struct db_rows rows;

@@ -10,7 +10,7 @@
 
 #include "store/db.h"
 
-/* A shard that was just put. Where corrections stand in its transcription, all of that. */
+/* Publishes a shard that was just put or, if its transcription has corrections, all of that. */
 int reading_publish_new(struct store *st, int64_t media_id, const struct store_shard_result *r,
                         struct err *err);
 /* The recordings of which a fact changed (the table reading_due): what differs from the rows that

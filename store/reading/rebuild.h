@@ -27,8 +27,8 @@ struct rebuild_row { /* a word with its time */
     int64_t speaker_id; /* 0: nobody knows */
 };
 
-/* Appends the text. Where words go without others in their place, so does the white space behind
- * them, or, of the last ones, before them. */
+/* Appends the text. If words are removed without others in their place, the white space behind them
+ * goes too or, at the end, the white space in front. */
 void rebuild_text(struct buf *out, const char *heard, const struct rebuild_part *parts, size_t n);
 
 /* Which bytes of `heard` each row is. False: the rows are not its words. spans: [n]. */
@@ -45,15 +45,15 @@ struct rebuilt { /* owned: rebuilt_free. Texts of rows are its own, or those of 
     size_t text_count, text_cap;
 };
 /* Words that stay keep all they have. New ones share the time of those whose place they take, by
- * their length, and each has the speaker of the one who spoke in its middle. Where `rows` are not
- * the words of `heard`, all of them are new. ERR_NOMEM. */
+ * their length, and each has the speaker of the one who spoke in its middle. If `rows` are not the
+ * words of `heard`, all words are new. ERR_NOMEM. */
 int rebuild_rows(const char *heard, const struct rebuild_row *rows, size_t row_count,
                  const struct rebuild_part *parts, size_t n, struct rebuilt *ret, struct err *err);
 void rebuilt_free(struct rebuilt *r); /* a zeroed one is fine */
 
-/* What to write in place of `there` for a correction from `said` to `meant`, which may have been
- * made of words with other punctuation around them: that which the correction does not touch is
- * that of `there`. Appends to out. */
+/* Fits a correction from `said` to `meant` into the text `there`. The correction may have been made
+ * on words with other punctuation around them, so untouched parts are taken from `there`. Appends
+ * to out. */
 void rebuild_fit(struct buf *out, const char *there, size_t there_len, const char *said,
                  const char *meant);
 

@@ -63,7 +63,7 @@ static double compute_mean_likeness(const struct placing *p, size_t a, size_t b)
            ((double)p->members[a] * (double)p->members[b]);
 }
 
-/* Of equals `before`, else the first in the list; NONE: nobody is alike enough. */
+/* Among equals `before` wins, else the first in the list. NONE: no group is similar enough. */
 static size_t find_nearest_group(const struct placing *p, size_t group, size_t before)
 {
     size_t best = NONE;
@@ -105,7 +105,7 @@ static size_t merge_groups(struct placing *p, size_t a, size_t b)
     return to;
 }
 
-/* What was a group before is one. */
+/* A voice with its former group's number: voices that were a group before start as one. */
 struct numbered {
     int64_t group;
     size_t voice;

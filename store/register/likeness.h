@@ -1,10 +1,10 @@
 /* store/register/likeness.h - how alike two voices are, and from where on that means the same
  * person. Pure; any thread.
  *
- * The likeness of two vectors is the cosine of the angle between them. What it means is another
- * thing for each speaker encoder, and is measured: how often two different people's voices are that
- * alike. Who compares a voice with n others has n chances of a mistake: so the likeness that is
- * asked for rises with n, such that n times that share stays below LIKENESS_DOUBT. Where it was not
+ * The likeness of two vectors is the cosine of the angle between them. The meaning of a value
+ * differs between speaker encoders, and is measured: how often two different people's voices are
+ * that alike. A comparison with n voices has n chances of a mistake. So the required likeness
+ * rises with n, such that n times that share stays below LIKENESS_DOUBT. If a model was not
  * measured far enough, nothing is alike enough. */
 #ifndef NIGHTSHIFT_STORE_REGISTER_LIKENESS_H
 #define NIGHTSHIFT_STORE_REGISTER_LIKENESS_H
@@ -13,8 +13,8 @@
 #include <stdint.h>
 
 #define LIKENESS_DOUBT 0.05 /* that somebody else among those it is compared with is as alike */
-/* For names alone, which a person decides on, of models that nobody measured: far up in the range
- * of speaker encoders that people use, where two people's are below 0.7 nearly always. */
+/* The limit for suggesting names, which a person confirms, if the model was not measured. It is
+ * high, because most speaker encoders give two people less than 0.7 nearly always. */
 #define LIKENESS_UNMEASURED 0.8
 #define LIKENESS_LEAST_MS                                                  \
     8000 /* who speaks less than that has too little of a voice to compare \

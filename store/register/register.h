@@ -1,6 +1,6 @@
 /* store/register/register.h - people whose names hold for the archive (the tables person and
- * person_voice), and what was said of whose voice is theirs. Whose voices are alike is in voices.h,
- * which is called behind. Internal to store/; within db_enter / db_leave. */
+ * person_voice), and what was said of whose voice is theirs. Which voices are alike is in voices.h,
+ * which is called afterwards. Internal to store/; within db_enter / db_leave. */
 #ifndef NIGHTSHIFT_STORE_REGISTER_REGISTER_H
 #define NIGHTSHIFT_STORE_REGISTER_REGISTER_H
 
@@ -20,8 +20,8 @@ int register_deny(struct store *st, int64_t speaker_id, const char *name, struct
 int register_say(struct store *st, int64_t speaker_id, int64_t person_id, bool denied,
                  struct err *err);
 
-/* Deletes a diarization's speakers and turns. What was said of their voices stays, as voices of
- * nobody; a group of one is none, so who is left of one is looked at again. */
+/* Deletes a diarization's speakers and turns. Decisions about their voices stay, as voices of
+ * nobody. A group of one is no group, so its last voice is compared again. */
 int register_drop(struct store *st, int64_t task_id, struct err *err);
 
 #endif

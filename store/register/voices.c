@@ -28,7 +28,7 @@ struct person {
     size_t begin, denied, end; /* of the register's vectors: theirs, then those that are not */
 };
 
-/* Of one model. */
+/* The voices and people of one model. */
 struct space {
     const struct likeness_measure *measure;
     struct vectors of_voices, of_people;
@@ -69,7 +69,7 @@ static int add_vector(struct vectors *v, size_t *size, sqlite3_stmt *stmt, int c
     return 1;
 }
 
-/* Of a model, ?1, those who speak for long enough, ?2. */
+/* Unnamed speakers of model ?1 who speak for at least ?2 ms. */
 #define WITHOUT_A_NAME                                                                            \
     "FROM speaker k CROSS JOIN task t ON t.task_id = k.task_id CROSS JOIN stage s ON s.stage_id " \
     "= t.stage_id WHERE s." DB_FINALIZES                                                          \
@@ -287,8 +287,8 @@ static int group_voices(struct store *st, const char *model_hash, const struct s
 
 /* ------------------------------------------------------------------------------------- in turn */
 
-/* Where nobody is known and nothing was grouped, and of so many voices nothing is, they are not
- * read. */
+/* The voices are not read if no person is known, nothing was grouped before, and so many voices
+ * cannot be grouped. */
 static int without_reading(struct store *st, const char *model_hash, const struct space *s,
                            bool *ret, struct err *err)
 {

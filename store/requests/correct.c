@@ -1,5 +1,5 @@
-/* What people correct: REQUEST_CORRECT and REQUEST_CORRECT_DECIDE. A correction is never deleted;
- * of a segment that is corrected again, what is as it was keeps who made it and when. */
+/* People's corrections: REQUEST_CORRECT and REQUEST_CORRECT_DECIDE. A correction is never deleted.
+ * If a segment is corrected again, unchanged corrections keep their author and time. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -118,7 +118,7 @@ static int trim_corrected_part(const struct place_part *part, const char *text,
     return rc;
 }
 
-/* What stands there already, at either end of the hunk, stays. */
+/* Keeps corrections that already have the wanted text at either end of the hunk. */
 static int keep_parts(const struct place_part *parts, size_t n, bool *kept, const char *text,
                       const struct hunks *d, struct hunk *hunk, struct err *err)
 {
@@ -200,7 +200,7 @@ static int correct_words(struct correcting *c, const struct heard_segment *g, co
     return rc;
 }
 
-/* What was confirmed of it is so no more when it reads otherwise. */
+/* A confirmation is undone when its segment reads otherwise. */
 static int undo_confirmed(const struct correcting *c, const struct heard_segment *g,
                           const char *meant, bool changed, bool *there, struct err *err)
 {
@@ -391,7 +391,7 @@ static struct match_place heard_between(const struct heard *h, int64_t start_ms,
     return at;
 }
 
-/* What stands on these words gives way, unless it stands on others, too. */
+/* Undoes the corrections within these words. ERR_INPUT: one of them covers other words, too. */
 static int undo_overlapped_corrections(struct correcting *c, struct match_place at, struct err *err)
 {
     size_t end = at.word + at.words;
@@ -440,7 +440,7 @@ static int decided_of(struct store *st, int64_t correction_id, struct decided *r
     return ret->said && ret->meant ? 0 : err_no_memory(err, "corrections");
 }
 
-/* What is to stand there: where nothing is heard, beside a word. */
+/* Makes the new text of the place; if the correction has no words there, beside a word. */
 static int put_meant(const struct correcting *c, const struct decided *d, struct match_place at,
                      bool beside, struct buf *meant, struct err *err)
 {
@@ -497,8 +497,8 @@ static int accept_correction(struct store *st, const struct request *rq, const s
     rc = turn_to(&c, d->media_id, err);
     if (rc == 0)
         rc = put_kept(&c, d, err);
-    /* Of words that are to go nothing would be read that it could agree with: the new one stands
-     * for it. */
+    /* A correction that removes words leaves no text to agree with. So it is undone, and the new
+     * one replaces it. */
     if (rc == 0)
         rc = db_run(st, err,
                     "UPDATE correction SET decided_by = ?2, decided_at = ?3, "

@@ -12,7 +12,7 @@
 
 #define GONE "[erased]" /* for a name in a command line */
 
-/* Where it lay last, unless another recording lies there now. */
+/* The recording's last places, unless another recording is there now. */
 #define OWN                                                                            \
     "place p WHERE p.media_id = ?1 AND NOT EXISTS (SELECT 1 FROM place o "             \
     "WHERE (o.path_raw, o.member_raw, o.nth) = (p.path_raw, p.member_raw, p.nth) AND " \
@@ -158,7 +158,7 @@ int erase_apply(struct store *st, const struct request *rq, struct request_reply
     ret->affected += rc == 0 ? rq->count : 0;
     if (rc < 0 || rq->undo)
         return rc;
-    /* What was taken out of the index is in its older pieces until these are merged. */
+    /* Removed texts stay in older pieces of the index until these are merged. */
     rc = db_run(st, err, "INSERT INTO segment_fts (segment_fts) VALUES ('optimize')", "");
     return rc < 0 ? rc : vectors_remove(st, true, err);
 }

@@ -1,13 +1,15 @@
 /* store/requests/erase.h - what REQUEST_ERASE would remove. Any store_mode, the store's thread.
  *
- * Of a recording everything goes: results, texts of the index, vectors, voices, corrections, tags,
- * places, events and troubles. A mark stays (table erased): size, fingerprint and hash, by which
- * `enqueue` leaves it out. Of a person the register's entry with its voices goes, and in every
- * recording the name and the voice print of who has it; the speaker is SPEAKER_03 again.
+ * Erasing a recording removes everything of it: results, texts of the index, vectors, voices,
+ * corrections, tags, places, events and troubles. A mark stays (table erased): size, fingerprint
+ * and hash, by which `enqueue` leaves it out. Erasing a person removes the register's entry with
+ * its voices and, in every recording, that speaker's name and voice print; the speaker is
+ * SPEAKER_03 again.
  *
- * Deletion and mark are one commit, within which SQLite overwrites what goes (secure_delete), and
- * the index of texts is written anew. Then FILE-wal is emptied, which holds former pages; where
- * somebody reads, or the process is killed, whoever opens it next to write does that. */
+ * Deletion and mark are one commit, within which SQLite overwrites what goes (secure_delete),
+ * and the index of texts is written anew. Then FILE-wal is emptied, because it holds former
+ * pages. If somebody reads, or the process is killed, the next process that opens the catalog to
+ * write does that. */
 #ifndef NIGHTSHIFT_STORE_REQUESTS_ERASE_H
 #define NIGHTSHIFT_STORE_REQUESTS_ERASE_H
 

@@ -18,7 +18,7 @@
 /* Rows that one commit changes, by triggers too; a recording is not parted. */
 #define PIECE_ROWS 50000
 
-/* What is neither current nor wanted, unless something of it is still to be made of it. */
+/* Tasks that are neither current nor wanted, unless a pending task still needs their results. */
 static const char superseded[] =
     "FROM task t INDEXED BY task_superseded JOIN stage s ON s.stage_id = t.stage_id "
     "WHERE ?1 = 0 AND t.current = 0 AND t.wanted = 0 AND NOT EXISTS "
@@ -148,7 +148,7 @@ static int must_have_stage(struct store *st, int64_t stage_id, struct err *err)
     return rc < 0 ? rc : 0;
 }
 
-/* What a run works on, or will, is not taken from under it. */
+/* Refuses to remove tasks that a run works on, or will. */
 static int must_be_finalized(struct request_work *w, struct err *err)
 {
     const struct request *rq = w->rq;
@@ -177,7 +177,7 @@ static int task_media(struct store *st, int64_t task_id, int64_t *ret, struct er
     return rc;
 }
 
-/* What was found may be wanted, or to be done, by now. */
+/* Checks the task again: it may be wanted or pending by now. */
 static const char sql_going[] =
     "SELECT current FROM task WHERE task_id = ?1 AND NOT (wanted AND state = 'pending') "
     "AND (?2 OR (current = 0 AND wanted = 0))";

@@ -470,7 +470,7 @@ int fixity_note(struct store *st, const struct request *rq, struct request_reply
 /* ---- what is to be done with a file, or a folder and all that is below it: rows of the table
  * recipe */
 
-/* What was set for it below holds no more. */
+/* Removes the settings of folders below. */
 static int forget_below(struct store *st, const char *path, const char *kind, struct err *err)
 {
     struct db_prefix below = {0};

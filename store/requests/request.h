@@ -24,8 +24,8 @@ enum request_type {
     REQUEST_PAUSE,             /* nothing new is leased ... */
     REQUEST_RESUME,            /* ... until this */
     REQUEST_ENQUEUE_TROUBLE,   /* what the walker could not read: rows of the view `failures` */
-    /* As SAME (place_ids), and each gets the job's stage if it lacks it: another model for what is
-     * unchanged, without reading it again. */
+    /* Like SAME (place_ids), and adds the job's stage to recordings that lack it. So another model
+     * can be used on unchanged files without reading them again. */
     REQUEST_ENQUEUE_KNOWN,
     REQUEST_NAME_SPEAKER, /* who a speaker of one recording is, or is not */
     REQUEST_DESCRIBE,     /* what people say of recordings, up to REQUEST_MAX_FOUND; one commit */
@@ -86,8 +86,8 @@ struct request_verified {
 struct request_correction {
     int64_t segment_id;
     const char *heard; /* the machine's words of it, as whoever asks read them */
-    /* What it is to read from now on: UTF-8, whose white space is a blank each. The same words as
-     * in `heard`: what the machine has. No words: nothing is said there. */
+    /* The new text: UTF-8, in which all white space is single blanks. The words of `heard`
+     * restore the machine's text. No words mean that nothing is said there. */
     const char *text;
     bool confirmed; /* somebody listened: it is right as it stands in `text`, no doubt any more */
     const char
@@ -188,15 +188,15 @@ int request_begin(struct store *st, const struct request *rq, struct request_wor
 int request_step(struct request_work *w, struct request_reply *ret, struct err *err);
 void request_work_free(struct request_work *w); /* NULL is fine */
 
-/* Codec for the socket. What a decoded request points to is its own: request_free, which a zeroed
- * one may have too. *ret is zeroed on failure. */
+/* Codec for the socket. A decoded request owns what it points to: free it with request_free, which
+ * accepts a zeroed request. *ret is zeroed on failure. */
 void request_put(struct buf *out, const struct request *rq);
 int request_get(const uint8_t *data, size_t len, struct request *ret, struct err *err);
 void request_free(struct request *rq);
 void request_reply_put(struct buf *out, const struct request_reply *r);
 int request_reply_get(const uint8_t *data, size_t len, struct request_reply *ret, struct err *err);
 
-/* For the walker: what the catalog knows of a path. Any store_mode. ERR_EMPTY: never seen, or an
+/* Tells the walker what the catalog knows of a path. Any store_mode. ERR_EMPTY: never seen, or an
  * archive whose listing was cut short: read it. `same` in the caller is: size, mtime, inode and
  * device all equal. An archive's members are counted under its path: place_ids of all of them come
  * back when the archive itself is the same. */
@@ -221,7 +221,7 @@ int store_trouble_known(struct store *st, const struct request_trouble *t, bool 
  * place_id 0: media_id says which. Any store_mode. */
 int store_back(struct store *st, int64_t place_id, int64_t media_id, bool *ret, struct err *err);
 
-/* What an ADD of it would meet. Any store_mode. */
+/* Tells which recording an ADD of the file would find. Any store_mode. */
 struct store_met {
     int64_t media_id;    /* the recording with its fingerprint and size; 0: there is none */
     uint8_t content[16]; /* the hash of all bytes of that */
@@ -242,9 +242,9 @@ struct store_met {
 int store_meet(struct store *st, const struct store_found *f, struct store_met *ret,
                struct err *err);
 
-/* Where a recording's bytes may be had: plain files that hold it, or held it last, its main place
- * first; those of which nobody knows whether they do come last, but for the main one. Any
- * store_mode. fn ends the reading by returning other than 0. */
+/* Hands out the plain files that may have a recording's bytes: those that hold it, or held it last.
+ * The main place comes first; other files of unknown content come last. Any store_mode. fn ends the
+ * reading by returning other than 0. */
 struct store_origin {
     const char *path; /* valid during the call */
     uint64_t size_bytes;

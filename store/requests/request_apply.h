@@ -26,7 +26,7 @@ struct request_work {
 
 int enqueue_begin(struct store *st, const struct request *rq, struct request_reply *ret,
                   struct err *err);
-/* Of rq->roots; job_id 0: no enqueue sets it. */
+/* Applies the recipe to rq->roots; job_id 0: no enqueue sets it. */
 int recipe_apply(struct store *st, const struct request *rq, int64_t job_id,
                  struct request_reply *ret, struct err *err);
 int enqueue_add(struct store *st, const struct request *rq, struct request_reply *ret,
@@ -56,7 +56,7 @@ int erase_apply(struct store *st, const struct request *rq, struct request_reply
                 struct err *err);
 /* After the commit. False: somebody reads, and the log keeps what went. */
 bool erase_wipe(struct store *st);
-/* What marks say of a file that was found, into ret->erased_*. */
+/* Looks for marks of erased recordings that fit a found file; sets ret->erased_*. */
 int erase_meet(struct store *st, const struct store_found *f, struct store_met *ret,
                struct err *err);
 

@@ -1,5 +1,5 @@
 /* The wire form of requests and replies (store/requests/request.h): a version byte, for a request
- * its type, then the fields of that type. What they mean is checked where they are applied. */
+ * its type, then the fields of that type. The values are checked where they are applied. */
 #include "store/requests/request.h"
 #include "workers/wire/fields.h"
 

@@ -117,7 +117,7 @@ static int job_count(struct store *st, int64_t job_id, const struct store_enqueu
                   (int64_t)c->changed, (int64_t)c->unchanged, (int64_t)c->tasks);
 }
 
-/* What the catalog has of a fingerprint and size; media_id 0: nothing. */
+/* The recording that has a fingerprint and size; media_id 0: none. */
 struct content {
     int64_t media_id;
     bool has_hash;
@@ -206,8 +206,9 @@ static int media_insert(struct store *st, const struct store_found *f,
     return rc;
 }
 
-/* The recording of these bytes, or a new one; *added says which. What looks like another recording,
- * and was read whole, is known by its hash. 0 in *ret: it was not read, and must be. */
+/* Finds the recording of these bytes, or adds one; *added says which. If another recording has the
+ * same fingerprint, a file that was read whole is found by its hash. 0 in *ret: the file was not
+ * read, and must be. */
 static int media_of(struct store *st, const struct store_found *f, const char *now, int64_t *ret,
                     bool *added, struct err *err)
 {
@@ -268,7 +269,7 @@ static int place_seen(struct store *st, const struct store_found *f, const struc
                   (int64_t)f->device, job->job_id);
 }
 
-/* Where it was found: a new place, the same again, or a place that holds something else now. */
+/* Stores the file's place: a new one, a known one, or a known one that held another recording. */
 static int place_of(struct store *st, const struct store_found *f, const struct job *job,
                     int64_t media_id, bool added, struct store_enqueue_counts *c, struct err *err)
 {
@@ -334,7 +335,8 @@ static int count_back(struct store *st, const struct job *job, int64_t media_id,
     return 0;
 }
 
-/* What became of a task that is asked for again; where another one is pinned, nothing. */
+/* Counts a task that is asked for again, by its state. It does not count if another one is
+ * pinned. */
 static int count_again(struct store *st, int64_t task_id, struct request_reply *ret,
                        struct err *err)
 {
@@ -421,7 +423,7 @@ static int task_revive(struct store *st, const struct job *job, int64_t media_id
     return rc;
 }
 
-/* What is to be done already comes when this job's does. */
+/* Tasks that are pending already get this job's priority. */
 static int task_prefer(struct store *st, const struct job *job, int64_t media_id, struct err *err)
 {
     return job->has_priority

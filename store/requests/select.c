@@ -6,7 +6,7 @@
 #include "store/requests/request_apply.h"
 #include "store/results/complete.h"
 
-/* What a request looks for, and what it does to each task found. The tasks are found once, then
+/* The tasks that a request finds, and the change it makes to each. The tasks are found once, then
  * changed in pieces; what became of one meanwhile is asked again. */
 struct rule {
     const char *find, *change;
@@ -41,11 +41,11 @@ static const struct rule rule_retry_known = {
                 " WHERE s.stage_id = task.stage_id AND f.media_id = task.media_id AND f.wanted "
                 " AND " DISMISSED("f") "))"),
     CHANGE(RETRY, RETRIED)};
-/* What failed and is gone from the disk waits for its file: it is not in the list of failures. */
+/* A failed task whose file is gone waits for the file, and is not in the list of failures. */
 static const struct rule rule_cancel =
     RULE("state = 'cancelled', settled_at = ?2",
          "(state = 'pending' OR (state = 'failed' AND absent = 1))");
-/* What waits for a transcription that failed would wait for ever. */
+/* Tasks that wait for a failed transcription are dismissed too: they would wait forever. */
 static const struct rule rule_dismiss = {
     FIND("state = 'failed' AND wanted"),
     "UPDATE task SET state = 'cancelled', settled_at = ?2 WHERE ?3 IS NOT NULL AND task_id IN "

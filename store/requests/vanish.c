@@ -163,8 +163,8 @@ static int find_vanished_places(struct request_work *w, struct err *err)
     return rc;
 }
 
-/* What is known from another place is not gone. Roots may overlap, and another walk may have seen a
- * place since it was found to be gone. */
+/* A recording with another present place is not gone. Roots may overlap, and another walk may have
+ * seen a place since it was found to be gone. */
 static int vanish_one(struct request_work *w, int64_t place_id, struct err *err)
 {
     sqlite3_stmt *stmt = NULL;

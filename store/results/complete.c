@@ -240,9 +240,7 @@ struct finalizing {
     bool wanted;
 };
 
-/* What was finalized already, cancelled, forgotten, or has shards to do again is not wanted any
- * more.
- */
+/* Skips a task that was finalized already, cancelled or forgotten, or has shards to do again. */
 static int finalizing_of(struct store *st, int64_t task_id, bool cancelled_too,
                          struct finalizing *ret, struct err *err)
 {
@@ -267,7 +265,7 @@ static int put_speakers(struct store *st, const struct finalizing *of,
     char label[32];
     int rc = 0;
 
-    /* Where each source is a speaker, it gives the label: "channel 2". */
+    /* If each source is one speaker, the speaker gets the source's label: "channel 2". */
     for (uint32_t i = 0; i < people->speaker_count && rc == 0; i++) {
         const struct result_speaker *s = &people->speakers[i];
 

@@ -198,8 +198,9 @@ struct shared {
     int64_t *ms; /* [was.speakers][is.speakers] */
 };
 
-/* What the next turn of one side adds: with each of the other side who speaks just then, until the
- * first of the two ends; whoever begins later finds this one speaking. */
+/* Adds the shared time of one side's next turn with each speaker of the other side who speaks at
+ * its beginning, until the first of the two ends. A turn that begins later finds this one and adds
+ * its own part. */
 static void take_turn(struct shared *s, struct side *own, struct side *other)
 {
     const struct result_turn *t = &own->turns[own->at++];

@@ -13,13 +13,13 @@
 
 struct naming; /* who spoke when in the former diarization, and their names */
 
-/* Of the recording's current diarization whose speakers are in the catalog, else of the newest.
- * *ret is the caller's; NULL: nothing was said of anybody there. */
+/* Reads the names of the current diarization if its speakers are in the catalog, else of the newest
+ * one. *ret is the caller's; NULL: nothing was said of anybody there. */
 int naming_read(struct store *st, int64_t media_id, struct naming **ret, struct err *err);
 /* The same of one diarization. */
 int naming_of(struct store *st, int64_t task_id, struct naming **ret, struct err *err);
-/* Gives the names to the rows of the table speaker that are these people's, in their order; who has
- * a name keeps it. Of a speaker nothing is read. */
+/* Gives the names to the rows of the table speaker that are these people's, in their order; who
+ * has a name keeps it. Reads no speaker rows. */
 int naming_give(struct store *st, const struct naming *n, const int64_t *ids,
                 const struct result_people *people, struct err *err);
 void naming_free(struct naming *n); /* NULL is fine */
@@ -38,7 +38,7 @@ int naming_after(struct store *st, struct naming_change *of, int rc, struct err 
  * them stay, with their turns, for naming_read. */
 int naming_drop_shards(struct store *st, int64_t task_id, struct err *err);
 
-/* What somebody calls a speaker from now on; "" takes the name away. ERR_INPUT: no such speaker. */
+/* Sets a speaker's name; "" removes it. ERR_INPUT: no such speaker. */
 int naming_set(struct store *st, int64_t speaker_id, const char *name, struct err *err);
 
 #endif

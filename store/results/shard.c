@@ -48,8 +48,8 @@ static int channels_found(struct store *st, int64_t media_id, const struct resul
     return rc;
 }
 
-/* ---- a shard's texts: whether they are possible, and those that were not believed. What is
- * believed is published. */
+/* ---- a shard's texts: whether they are possible, and those that were not believed. Texts that
+ * were believed are published. */
 
 static int check_words(const struct store_shard_result *r, size_t i, struct err *err)
 {
@@ -83,7 +83,7 @@ static int texts_check(const struct store_shard_result *r, struct err *err)
     return 0;
 }
 
-/* As the column keeps it: NULL when it was not measured. */
+/* NAN (NULL in the column) if it was not measured. */
 static double speech_prob(const struct result_segment *s)
 {
     if (!(s->speech_prob >= 0))
@@ -164,7 +164,7 @@ static int put_new(struct store *st, const struct store_shard_result *r, const c
     return rc;
 }
 
-/* What is of a shard whose row was put. */
+/* Stores the contents of a shard whose row was put. */
 static int store_shard_contents(struct store *st, const struct store_shard_result *r,
                                 const struct complete_task *t, const char *now, struct err *err)
 {
@@ -311,7 +311,7 @@ static int same_sources(struct store *st, int64_t task_id, const struct store_he
     return db_rows_end(&rows);
 }
 
-/* Of a task that hears the mix alone, other things are left out than of one that hears each source
+/* A task that hears only the mix leaves out other tracks than a task that hears each source
  * apart. */
 static int task_heard(struct store *st, int64_t task_id, const struct store_heard *heard,
                       struct err *err)
@@ -345,7 +345,7 @@ static int task_heard(struct store *st, int64_t task_id, const struct store_hear
     rc = db_run(st, err, "DELETE FROM source WHERE task_id = ?", "i", task_id);
     for (uint32_t i = 0; apart && i < heard->count && rc == 0; i++)
         rc = put_source(st, task_id, i + 1, heard->sources[i].label, err);
-    /* Whose a segment is follows from its source's label. */
+    /* A segment's speaker follows from its source's label, so the segments change too. */
     if (rc == 0)
         rc = reading_due(st, media_id, err);
     return rc < 0 ? rc : reading_publish_due(st, err);

@@ -5,12 +5,12 @@
 
 #include "store/db.h"
 
-/* What a decoding found replaces what one before found; what people said stays. */
+/* Replaces the tags of earlier decodings. People's tags stay. */
 int tags_found(struct store *st, int64_t media_id, const struct result_tag *tags, uint32_t count,
                struct err *err);
 
-/* What people say of it: all values of a key take the place of all that were said before. *known:
- * there is such a recording. */
+/* Sets people's tags: all values of a key replace its former ones. *known: there is such a
+ * recording. */
 int tags_describe(struct store *st, int64_t media_id, const struct store_said *said, uint32_t count,
                   bool *known, struct err *err);
 

@@ -228,9 +228,9 @@ int near_words(struct store *st, const char *text, struct near_words *ret, struc
 
 /* ---- how much of the archive a search can know of */
 
-/* What was asked for and has nothing is counted from each recipe's folder down, by the index on
- * paths: the other way is each recording by each recipe. (+p.state: or SQLite makes an index of its
- * own of all that is present, and goes through that for each recipe.) */
+/* Recordings without results are counted from each recipe's folder down, by the index on paths.
+ * Otherwise SQLite compares each recording with each recipe. (+p.state: or SQLite makes an index of
+ * its own of all that is present, and goes through that for each recipe.) */
 int coverage_read(struct store *st, const char *stage, const char *path, struct coverage *ret,
                   struct err *err)
 {

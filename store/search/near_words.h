@@ -16,11 +16,11 @@ struct near_words {
     } list[NEAR_WORDS_MOST]; /* the nearest first, and of equals the most frequent */
     size_t count;
 };
-/* Of the first words of the text that no segment has in any form, the first to which something is
- * near. Words of one letter, and those that are very long, have nothing near. A slip in the first
- * half of a word is found if it is one and among the letters a to z; in the other half there may be
- * more, and any letters. It looks at so many words of the index at most that a large catalog takes
- * no longer than a small one. */
+/* Suggests similar words for one word of the text: among the first words that no segment has in any
+ * form, the first that has similar ones. Words of one letter and very long words have none. In the
+ * first half of a word one slip among the letters a to z is found; in the second half there may be
+ * several, with any letters. The number of index words compared is limited, so a large catalog
+ * takes no longer than a small one. */
 int near_words(struct store *st, const char *text, struct near_words *ret, struct err *err);
 
 /* ---- how much of the archive a search can know of.
@@ -34,8 +34,8 @@ struct coverage {
     uint64_t never;     /* asked for */
     uint64_t forgotten; /* asked for where they lie: removed, or left out */
 };
-/* Of all stages of a name. path: at or below it, as read_filter; NULL: all. Reads all recordings
- * that are asked about. */
+/* Counts over all stages of a name. path: at or below it, as read_filter; NULL: all. Reads all
+ * recordings in question. */
 int coverage_read(struct store *st, const char *stage, const char *path, struct coverage *ret,
                   struct err *err);
 

@@ -604,7 +604,8 @@ static int return_expression(struct buf *out, char **ret, struct err *err)
 #define LEFT_OUT (SIZE_MAX - 1)
 #define NO_TERM (SIZE_MAX - 2)
 
-/* What AND joins and NOT leaves, each a term, and what NOT leaves out. */
+/* A walk over the terms: each operand of AND and each left side of NOT is one; the right sides of
+ * NOT are left out. */
 struct walk {
     const struct query *q;
     size_t terms, chosen; /* seen; the one that is put, or one of the above */

@@ -3,12 +3,16 @@
  * Words that must all be there, "phrases", begin*, AND, OR and NOT in capitals, NEAR(a b, 5) and
  * parentheses, as in SQLite's FTS5, but that a parenthesis may stand beside a word:
  *
- *   any  = both {"OR" both}        both = less {"AND" less}       less = all {"NOT" all}
- *   all  = thing {thing}           thing = words | "(" any ")" | "NEAR" "(" words {words} ["," n]
- * ")" words = word ["*"] | quoted ["*"]
+ *   any   = both {"OR" both}
+ *   both  = less {"AND" less}
+ *   less  = all {"NOT" all}
+ *   all   = thing {thing}
+ *   thing = words | "(" any ")" | "NEAR" "(" words {words} ["," n] ")"
+ *   words = word ["*"] | quoted ["*"]
  *
- * Whatever else FTS5 has (columns, carets) is no more than text here. What cannot be understood, or
- * would find nothing whatever is in the catalog, is refused with its place. Pure; any thread. */
+ * Whatever else FTS5 has (columns, carets) is no more than text here. A query that cannot be
+ * parsed, or that could never find anything, is refused with the position of the error. Pure; any
+ * thread. */
 #ifndef NIGHTSHIFT_STORE_SEARCH_QUERY_H
 #define NIGHTSHIFT_STORE_SEARCH_QUERY_H
 
@@ -79,15 +83,15 @@ bool query_is_exact(const struct query *q);      /* more than words: it says wha
 bool query_has_operators(const struct query *q); /* AND, OR, NOT or NEAR are among it */
 bool query_is_one_word(const struct query *q);
 
-/* What must all be there: the parts that AND joins, and NOT leaves; at least one. */
+/* The number of required terms: operands of AND and left sides of NOT; at least one. */
 size_t query_terms(const struct query *q);
 
-/* As a string for MATCH, every word of it quoted; newly allocated. */
+/* The query as a string for MATCH, with every word quoted; newly allocated. */
 int query_match(const struct query *q, char **ret, struct err *err);
 int query_match_term(const struct query *q, size_t term, char **ret, struct err *err);
 /* Any of the terms. */
 int query_match_any(const struct query *q, char **ret, struct err *err);
-/* What must not be there; NULL where nothing is said of it. */
+/* The terms that must not match; NULL: none. */
 int query_match_none(const struct query *q, char **ret, struct err *err);
 
 #endif

@@ -35,9 +35,8 @@ static void put_sound(struct buf *sql)
                FEW_SOUNDS + 1, FEW_SOUNDS);
 }
 
-/* Of rows g, t and k; the parameters from the sixth on. Whoever has no place for them calls
- * neither.
- */
+/* Appends conditions on rows g, t and k; the parameters begin at the sixth. Queries without these
+ * rows call neither. */
 static void conditions_put(const struct read_search *search, struct filter_path *path,
                            struct buf *sql)
 {
@@ -66,33 +65,32 @@ static void conditions_bind(const struct read_search *search, const struct filte
 
 /* ---- the best of what the full-text index finds, without ranking all of it.
  *
- * A common word is in every third segment. What FTS5's bm25 makes of a segment depends on how
- * often it has the words, which the index says at once, and on its length, which is looked up; so
- * does everything that a filter asks for. Once as many are found as are wanted, a segment that
- * could not be among the best even if it had no other word is passed over before anything of it is
- * looked up. The numbers are those of bm25, and so is the order. Internal to store/. The store's
- * thread. */
+ * A common word is in every third segment. FTS5's bm25 of a segment depends on how often it has the
+ * words, which the index gives at once, and on its length, which must be looked up. Every filter
+ * needs look-ups, too. Once as many are found as are wanted, a segment that could not be among the
+ * best even if it had no other word is passed over before anything of it is looked up. The numbers
+ * are those of bm25, and so is the order. Internal to store/. The store's thread. */
 
 struct ranking { /* owned, of one statement; zero: nothing to free */
     size_t wanted;
     double *best; /* a heap, the least on top; `count` of at most `wanted` */
     size_t count;
     double score; /* of the row at hand */
-    /* Of the query, known with its first row: */
+    /* About the query; known with its first row. */
     int phrases;
     double average; /* words of a segment */
     double *weight, *often;
 };
 
-/* For queries of this connection: RANKING_HOPEFUL, whether a row of segment_fts may be among the
- * best, cheap; and RANKING_AMONG, whether it is, and then its score is ranking.score. Both take
- * the parameter that ranking_bind binds; the second one anything of what is looked up, so that this
- * is done before. */
+/* Functions for queries of this connection. RANKING_HOPEFUL tells cheaply whether a row of
+ * segment_fts may be among the best. RANKING_AMONG tells whether it is; then its score is
+ * ranking.score. Both take the parameter that ranking_bind binds. RANKING_AMONG also takes any
+ * column of the looked-up rows, so that SQLite looks them up first. */
 #define RANKING_HOPEFUL "nightshift_hopeful"
 #define RANKING_AMONG "nightshift_among"
 
 #define POINTER "nightshift-ranking"
-/* As bm25 of FTS5 has them. */
+/* The constants of FTS5's bm25. */
 #define K1 1.2
 #define B 0.75
 #define LEAST_WEIGHT 1e-6
@@ -114,7 +112,7 @@ static void ranking_free(struct ranking *r)
     *r = (struct ranking){0};
 }
 
-/* Of what was added, what has less is not among the best any more; -1: all is. */
+/* The lowest score that is still among the best; -1: all are. */
 static double ranking_least(const struct ranking *r)
 {
     return r->count < r->wanted ? -1 : r->best[0];
@@ -406,7 +404,7 @@ static void keep_best(struct ranked *r, double least)
     r->texts.len = len;
 }
 
-/* Of each row, until too many are equal. */
+/* Reads the rows until too many are equal. */
 static void collect_best_hits(struct db_rows *rows, struct ranking *ranking, struct ranked *r,
                               bool *all)
 {

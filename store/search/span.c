@@ -131,7 +131,7 @@ int span_give(const struct db_rows *prepared, const int64_t *segment_ids, size_t
 
 /* ---- which of several things the segments of the catalog have */
 
-/* What there was, and what is added, in one order. */
+/* Merges the old marks and the added ones in one order. */
 struct merging {
     const struct marks *was;
     size_t taken; /* of it */

@@ -10,7 +10,8 @@
 #include "store/read/read.h"
 #include "store/store.h"
 
-/* For span_give, till db_rows_end: the texts with what matches in marks. match is borrowed. */
+/* Prepares a statement for span_give, until db_rows_end: the texts with matches marked. match is
+ * borrowed. */
 void span_prepare(struct store *st, const char *match, const struct read_search *search,
                   struct db_rows *ret, struct err *err);
 /* Hands out these segments, in the order of their times; those that are gone meanwhile are left
@@ -34,7 +35,7 @@ struct marks {         /* zero at first; owned: marks_free */
 };
 /* Sets that bit of all segments which match. After an error as before. */
 int marks_add(struct store *st, struct marks *m, const char *match, unsigned bit, struct err *err);
-/* What a segment has; 0: nothing. */
+/* A segment's bits; 0: none. */
 uint32_t marks_of(const struct marks *m, int64_t segment_id);
 void marks_free(struct marks *m);
 

@@ -19,7 +19,7 @@ void index_words_close(struct index_words *w);
 /* The word that a text of one word is in the index; "" where it is none, or has no room. */
 int index_words_one(struct index_words *w, const char *s, size_t n, char *ret, size_t capacity,
                     struct err *err);
-/* For the parser of queries; valid while w is open and stays where it is. */
+/* Gives the index's words to the query parser; valid while w is open and not moved. */
 struct query_words index_words_of(struct index_words *w);
 
 /* English words in other spellings and with other endings (word_forms.h): those that the index has,

@@ -1,8 +1,9 @@
 /* Words that are said near each other in time (store/search/within.h). The index says which
  * segments have which term. When these are said is looked up, where one term is rare only in its
- * recordings; put in the order of recordings and times they are walked through once: a window that
- * slides. Names are looked up of what is shown. Where what comes first is known to be enough, the
- * recordings are walked through by their names, and the first of them are all that is read. */
+ * recordings; put in the order of recordings and times they are walked through once: a window
+ * that slides. Names are looked up only for results that are shown. If the first recordings are
+ * known to be enough, the recordings are read in the order of their names, and no more than
+ * needed. */
 #include "store/search/within.h"
 
 #include <stdlib.h>
@@ -242,7 +243,7 @@ static int look_up(struct within *w, const struct db_rows *one, int64_t segment_
     return db_rows_end(&rows);
 }
 
-/* Of a recording, what counts: by an index that has no more than the numbers. */
+/* Reads one recording's marked segments, by an index that has the numbers alone. */
 static int read_task(struct within *w, const struct db_rows *one, int64_t task_id, bool whole,
                      struct err *err)
 {
@@ -260,7 +261,7 @@ static int read_task(struct within *w, const struct db_rows *one, int64_t task_i
     return db_rows_end(&rows);
 }
 
-/* Of the recordings that are looked at. */
+/* Reads the chosen recordings. */
 static int read_tasks(struct within *w, const struct db_rows *one, struct err *err)
 {
     int rc = one->rc;
@@ -328,7 +329,7 @@ static int read_said(struct within *w, bool few, struct err *err)
     return rc;
 }
 
-/* Where to look first. */
+/* Chooses the recordings to read first. */
 static int choose_tasks_to_scan(struct within *w, bool *few, struct err *err)
 {
     int rc = 0;
@@ -343,7 +344,7 @@ static int choose_tasks_to_scan(struct within *w, bool *few, struct err *err)
 
 /* --------------------------------------------------------------------------------- what is near */
 
-/* Of two in their order. A catalog may hold any numbers. */
+/* The distance of two segments in order. A catalog may hold any numbers. */
 static uint64_t compute_distance_ms(const struct said *from, const struct said *to)
 {
     return (uint64_t)to->start_ms - (uint64_t)from->start_ms;
@@ -382,8 +383,8 @@ static size_t find_minimum(const size_t *list, size_t n)
     return ret;
 }
 
-/* Where the window's beginning has moved on, no shorter one lies within it, and with that beginning
- * none will be shorter. */
+/* A stretch is added when the window's beginning has moved on: then it contains no shorter one, and
+ * no later one with that beginning is shorter. */
 static int slide_window(struct within *w, size_t begin, size_t end, struct err *err)
 {
     size_t last[WITHIN_TERMS], left_out = 0, begun = 0; /* one more than where */
@@ -463,8 +464,8 @@ static uint64_t wanted_of(const struct read_search *s)
     return s->limit && s->limit < UINT64_MAX - s->offset ? s->offset + s->limit : 0;
 }
 
-/* What is nearer than all that are wanted, and what is as near as the last of them: names decide
- * between these. A path that leaves some out is looked at with the names. */
+/* Keeps the nearest stretches up to the limit, and those as near as the last of them: names decide
+ * between these. If a path is given, it is checked with the names. */
 static void drop_beyond_limit(struct within *w)
 {
     const struct read_search *s = w->search;
@@ -497,7 +498,7 @@ static void open_names(struct within *w, const char *json, struct db_rows *rows,
         db_rows_bind(rows, "-bbb", FILTER_PATH_VALUES(&w->path));
 }
 
-/* What was found stands task by task, each task's in the order of time. */
+/* The stretches are sorted by task, and in a task by time. */
 static size_t first_of(const struct within *w, int64_t task_id)
 {
     size_t low = 0, high = w->count;

@@ -7,8 +7,8 @@
 
 /* ---- British and American spellings of English words */
 
-/* What stands before -our and -or, in words and in what is made of them: harbour, harbours,
- * harboured; favourite; neighbourhood. */
+/* Stems of words in -our and -or, and of their derivatives: harbour, harbours, harboured;
+ * favourite; neighbourhood. */
 static const char *const our[] = {
     "arb",    "ard",    "arm",  "behavi",    "cand",   "clam", "col",  "demean", "discol",
     "disfav", "dishon", "enam", "endeav",    "fav",    "ferv", "flav", "glam",   "harb",
@@ -16,7 +16,7 @@ static const char *const our[] = {
     "rum",    "savi",   "sav",  "splend",    "succ",   "tum",  "val",  "vap",    "vig",
 };
 
-/* What stands before -re and -er: centre, centres, centred, centring. */
+/* Stems of words in -re and -er: centre, centres, centred, centring. */
 static const char *const re[] = {
     "calib",  "cent",  "centilit", "centimet", "epicent", "fib",   "goit",       "kilomet",   "lit",
     "lust",   "meag",  "millilit", "millimet", "met",     "mit",   "och",        "reconnoit", "sab",
@@ -130,8 +130,8 @@ static const struct {
     {"ogue", "og"},   {"ogues", "ogs"},   {"ogued", "oged"},
 };
 
-/* Of words of two syllables and more: travelled, traveled. Of one syllable both are words of their
- * own: filling, filing. */
+/* Endings that double a final l in words of two or more syllables: travelled, traveled. In words of
+ * one syllable the two spellings are different words: filling, filing. */
 static const char *const doubled[] = {"ed", "ing", "ings", "er", "ers", "or", "ors"};
 
 struct giving {
@@ -204,7 +204,7 @@ static void give_wholes(const struct giving *g, const char *word)
     }
 }
 
-/* Where the ending begins, of a word that has at least `before` letters in front; 0: it has not. */
+/* The position of the ending if at least `before` letters come in front of it, else 0. */
 static size_t find_ending(const char *word, const char *ending, size_t before)
 {
     const size_t n = strlen(word), e = strlen(ending);
@@ -385,8 +385,8 @@ struct ending {
     bool doubled;
 };
 
-/* What stands before the ending of the word, in its plain form: false if it has no such ending, or
- * if that form makes another word with it. */
+/* Finds the plain form of a word with this ending. False if the word lacks the ending, or if the
+ * plain form gives another word with it. */
 static bool base_of(const char *word, const struct ending *e, char base[SPELLING_BYTES])
 {
     const size_t n = strlen(word), cut = strlen(e->ending) + e->doubled;
@@ -450,7 +450,7 @@ static void add_unique_form(void *arg, const char *form)
     snprintf(f->list[f->count++], SPELLING_BYTES, "%s", form);
 }
 
-/* What is a form already has a plural and no more: buildings, canvases. */
+/* A base that is itself a form gets a plural and no more: buildings, canvases. */
 static void gather_family(void *arg, const char *base)
 {
     const bool form = find_base_forms(base, NULL, NULL) > 0;

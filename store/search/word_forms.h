@@ -1,9 +1,9 @@
 /* store/search/word_forms.h - other forms of an English word: its plural and the others that an
  * ending makes ("strike": strikes, striking), and its British or American spelling.
  *
- * By rules, without a dictionary: many results are no words, and whoever asks looks whether anybody
- * said them. What is another word although the rules fit (new, news) stays apart. Pure; any thread.
- */
+ * It uses rules, without a dictionary. Many results are no words, so callers check whether
+ * anybody said them. Different words that fit the rules (new, news) stay apart. Pure; any
+ * thread. */
 #ifndef NIGHTSHIFT_STORE_SEARCH_WORD_FORMS_H
 #define NIGHTSHIFT_STORE_SEARCH_WORD_FORMS_H
 
@@ -11,10 +11,10 @@
 
 /* ---- British and American spellings of English words */
 
-/* What may be the same word spelled the other way, for each rule that fits: "harbour" becomes
- * "harbor", and "harbor" "harbour". Of rules without a list of words some results are no words at
- * all ("advize"): whoever asks looks whether anybody said them. word: small letters a to z. What
- * has no room in a form is left out. */
+/* Gives possible other spellings of a word, one for each rule that fits: "harbour" becomes
+ * "harbor", and "harbor" "harbour". Rules without a list of words also give results that are no
+ * words ("advize"), so callers check whether anybody said them. word: small letters a to z. Forms
+ * that are too long are left out. */
 #define SPELLING_BYTES 40
 
 #define WORD_FORMS_MOST 40

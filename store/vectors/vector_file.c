@@ -183,7 +183,7 @@ static bool is_file(int fd)
     return fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
 }
 
-/* What holds something, or has another name beside, is never written to. */
+/* A file that has contents or a second name is never written to. */
 static bool is_fresh(int fd)
 {
     struct stat info;
@@ -191,8 +191,8 @@ static bool is_fresh(int fd)
     return is_file(fd) && fstat(fd, &info) == 0 && info.st_size == 0 && info.st_nlink == 1;
 }
 
-/* The file that is being made, empty, and ours alone while it is open. Where a file system has no
- * locks, two at once spoil it, and its sums tell. */
+/* The file that is being made, empty, and ours alone while it is open. If the file system has no
+ * locks, two writers at once damage the file; its checksums reveal that. */
 static int take_name(struct vector_writer *w, const char *like, struct err *err)
 {
     struct stat info;

@@ -135,7 +135,7 @@ size_t vector_rows_at(const struct vector_rows *r, int64_t id)
 
 #define THREADS_MAX 64u
 #define QUERY_MOST 1023 /* of an int16 of the query: 8192 products with 127 stay below 2^31 */
-/* Of float arithmetic in the bounds themselves. */
+/* Covers rounding errors of the bounds themselves. */
 #define SLACK 1e-5f
 
 /* ------------------------------------------------------------------------------------ kernels
@@ -374,7 +374,7 @@ static uint32_t thread_count(uint32_t wanted, uint64_t blocks)
     return n ? (uint32_t)n : 1;
 }
 
-/* What all threads found, held against all their bounds. */
+/* Compares the results of all threads with the bounds of all. */
 static int merge_worker_results(struct worker *workers, uint32_t threads, struct near *all,
                                 struct err *err)
 {

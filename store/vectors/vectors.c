@@ -172,7 +172,7 @@ static int each_after(struct search *s, int64_t after, struct err *err)
 
 /* ------------------------------------------------------------------------------- with the index */
 
-/* Of a row, by FNV-1a (Fowler, Noll, Vo); 0: there is none. */
+/* The checksum of a row, by FNV-1a (Fowler, Noll, Vo); 0: no such row. */
 static int row_sum(struct search *s, int64_t id, uint64_t *ret, struct err *err)
 {
     sqlite3_stmt *stmt = NULL;
@@ -196,7 +196,7 @@ static int row_sum(struct search *s, int64_t id, uint64_t *ret, struct err *err)
     return 0;
 }
 
-/* What an index of this catalog and stage, made now, would say. */
+/* The state that an index of this catalog and stage would have if it were made now. */
 static int state_now(struct search *s, struct vector_state *ret, struct err *err)
 {
     sqlite3_stmt *stmt = NULL;

@@ -6,11 +6,11 @@
  *
  * Over everything it goes through an index in a file beside the catalog
  * (store/vectors/vector_file.h), made when there is none and made anew when it does not fit the
- * catalog: another catalog's, of another stage, older than a deletion, cut short, damaged. What
- * came after it was made is compared one by one, until that is more than a part of it. Where no
- * file can be written all vectors are compared one by one. Of a scope it is first found which rows
- * are in it: few of them are compared one by one, and of many the index is read, but for the
- * others' rows. Whichever way, the ranking is that of the catalog's own vectors.
+ * catalog: another catalog's, of another stage, older than a deletion, cut short, damaged. Newer
+ * vectors are compared one by one, until they are more than a fraction of it. If no file can be
+ * written, all vectors are compared one by one. A search within a scope first finds the scope's
+ * rows. Few rows are compared one by one; many are looked up in the index, which skips other
+ * rows. Either way, the ranking is that of the catalog's own vectors.
  *
  * Any store_mode, the store's thread; the reading uses threads of its own while it lasts. */
 #ifndef NIGHTSHIFT_STORE_VECTORS_VECTORS_H
@@ -38,7 +38,7 @@ struct vectors_hit {
  * no numbers, are left out. ERR_INPUT: the query is no vector. */
 int vectors_search(struct store *st, const struct vectors_query *q, struct vectors_hit **ret,
                    size_t *n, struct err *err);
-/* Where the index of a stage lies: newly allocated; NULL when out of memory. */
+/* The path of a stage's index: newly allocated; NULL when out of memory. */
 char *vectors_path(const struct store *st, int64_t stage_id);
 /* Removes the indexes of all stages, or of those alone that have no task any more: whoever searches
  * makes them anew. A file that cannot be removed stays. */
