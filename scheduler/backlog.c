@@ -61,8 +61,7 @@ void backlog_rescan(struct run *run)
     run_touch(run);
 }
 
-/* Still pending and not paused? Of a task that has leases, so nothing else can have become of it.
- */
+/* Is it still pending and not paused? The task has leases, so only these can have changed. */
 static bool still_wanted(struct run *run, const struct store_task *of)
 {
     struct store_task t;
@@ -178,7 +177,7 @@ static bool read_page(struct run *run)
     struct err err = {0};
     size_t n = 0, i;
 
-    /* What is not written yet would be read as still to do. */
+    /* Results in the ledger would be read as still to do. */
     if (!run_flush(run))
         return false;
     if (store_runnable(run->st, b->stage.stage_id, b->cursor, clock_wall_ms(), page, PAGE, &n,

@@ -7,7 +7,7 @@
 #include "scheduler/run/report.h"
 #include "store/files.h"
 
-/* What is committed from here on would be gone with the last who has the file open. */
+/* Later commits would be lost when the last process closes the file. */
 void catalog_watch_place(struct run *run)
 {
     if (run->catalog.astray.code || store_in_place(run->st, &run->catalog.astray) == 0)

@@ -9,7 +9,7 @@
  * failed. */
 void catalog_watch_place(struct run *run);
 void catalog_watch_log(struct run *run, int64_t now_ms); /* monotonic */
-/* Of one that is astray, at the run's end. */
+/* Saves a catalog that was moved or replaced, at the run's end. */
 void catalog_watch_rescue(struct run *run);
 
 #endif

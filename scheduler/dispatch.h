@@ -10,8 +10,8 @@ void dispatch_all(struct run *run); /* until the planner has nothing to say */
 void dispatch_close(struct run *run, struct run_lease *l);
 void dispatch_free(struct run *run);
 
-/* What becomes of a task of which no lease is open any more (e->idle): it is done, forgotten,
- * queued again, tried again later, or given up. *t may be gone afterwards. */
+/* Ends a task that has no open leases any more (e->idle): it is done, forgotten, queued again,
+ * tried again later, or given up. *t may be gone afterwards. */
 void task_end(struct run *run, struct run_task *t, const struct planner_ended *e);
 
 #endif

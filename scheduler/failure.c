@@ -110,7 +110,7 @@ void failure_record(struct run *run, const struct failure *f, const struct retry
                   &err);
     run_note_commit(run);
     if (final) {
-        /* What is wrong with a file is told once, however many stages open it. */
+        /* Report a damaged file once, however many stages open it. */
         bool news = figures_failed(run, f->media, d->message) || !retry_is_of_file(code);
 
         report_event(run, news ? LOG_WARN : LOG_DEBUG, "%s: %s", f->shown, d->message);

@@ -6,11 +6,11 @@
 
 #include "scheduler/run/run.h"
 
-/* Of several failures of one task the one that weighs most is kept; a cancelled one is none. */
+/* Keeps the most severe of several failures of one task; a cancelled task has none. */
 void failure_note(struct run_task *t, int code, const char *message);
 void failure_clear(struct run_task *t);
 
-/* What is known of a task's failures before this one. False: the run has failed. */
+/* Reads a task's earlier failures. False: the run has failed. */
 bool failure_history(struct run *run, int64_t task, struct retry_failure *ret);
 void failure_over(struct failures *f, int64_t task); /* it is done after all */
 /* Reads anew when the next of them is to be tried again: run->failures.retry_due_ms. */

@@ -92,7 +92,7 @@ static bool take_end(struct run *run, struct run_lease *l, uint32_t shards, int6
     return take_total(run, l, shards, err);
 }
 
-/* Of the first track. */
+/* The first track's shard. */
 static bool first_done(struct run_worker *w, struct run_lease *l, struct msg_shard_done *m,
                        struct err *err)
 {

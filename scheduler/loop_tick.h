@@ -9,7 +9,7 @@ void loop_tick_steps(struct run *run); /* while it is dirty */
 /* Goes on, or lets go of the devices at a checkpoint: as it is paused, and as its hours say. */
 void loop_tick_hold(struct run *run);
 void loop_tick_pause(struct run *run, bool paused); /* the whole catalog is, or is not any more */
-/* What has begun is finished to a checkpoint, and the run ends. */
+/* Finishes started work up to a checkpoint; then the run ends. */
 void loop_tick_stop(struct run *run);
 /* No more is begun: workers and finalizers leave, or are killed; then the loop stops. */
 void loop_tick_end(struct run *run, bool at_once);

@@ -33,10 +33,11 @@ static int follow_request(struct run *run, enum request_type type, bool vanished
         type != REQUEST_RESUME) {
         backlog_rescan(run);
         run_note_unfinalized(run);
-        /* What is not there any more must not be tried, and fail; and turns may have changed. */
+        /* Tasks that are gone must not be tried, because they would fail; and the order may have
+         * changed. */
         if (vanished || type == REQUEST_PRIORITY || type == REQUEST_ERASE)
             backlog_forget_queued(run);
-        /* nor what was asked for in another way, or is not there any more */
+        /* Tasks that were superseded or are gone must not be tried, either. */
         if (type == REQUEST_ENQUEUE_END || type == REQUEST_FORGET || type == REQUEST_ERASE) {
             backlog_recheck(run, type == REQUEST_ERASE);
             finalize_recheck(run);

@@ -107,7 +107,8 @@ static void shard_length_disable(struct run *run)
 
 #define SILENCE_MS 30000u
 
-/* What a task cannot do without has made it fail; of several, the first. */
+/* Reports a refused result. If its task failed by that, the recording counts as failed, with the
+ * message of its first failure. */
 static void on_refused(void *arg, int64_t task, const struct err *err)
 {
     struct run *run = arg;
@@ -311,7 +312,7 @@ static int open_catalog(struct run *run, struct catalog_lock **lock, struct err 
     return rc;
 }
 
-/* What cannot be written now is for the next run. */
+/* If the catalog cannot be written now, the next run does it. */
 static int drop_cancelled_tasks(struct run *run, struct err *err)
 {
     int rc = store_drop_cancelled(run->st, err);

@@ -81,7 +81,8 @@ static void on_gone(void *owner, struct process_loss *loss)
         return;
     }
     intake_worker_lost(w, last->code, last->msg, &loss->cause, &loss->task);
-    /* What did not fit at the start will not fit a second later, and nothing installs itself. */
+    /* A model that did not fit at the start will not fit a second later, and a library does not
+     * install itself. */
     if (last->code == ERR_VRAM && !w->was_ready)
         loss->hopeless = "the model does not fit: ";
     else if (last->code == ERR_LIBRARY)
@@ -492,7 +493,7 @@ void run_devices_say(struct run *run)
     bool any = !list || !list[0] || strcmp(list, "auto") == 0;
     uint32_t i;
 
-    /* Of libraries that nothing here needs nobody wants to hear. */
+    /* Report no libraries that nothing here needs. */
     for (i = 0; d->expects_gpu && i < d->finding_count; i++) {
         const struct device_finding *f = &d->findings[i];
 

@@ -181,7 +181,7 @@ int control_live_get(const uint8_t *data, size_t len, struct control_live *ret, 
     return 0;
 }
 
-/* What was said of an error; raw bytes, since it may name a file. */
+/* An error and its message in raw bytes, because it may name a file. */
 struct said {
     int code;
     const char *text;

@@ -30,8 +30,8 @@ int control_path_open(const char *catalog, struct control_path *ret, struct err 
 void control_path_close(struct control_path *p);
 
 /* Binds and listens with mode 0600, replacing a stale socket: the caller holds the catalog's lock,
- * so that whoever left it is dead. What is no socket stays, and is an error. Returns the descriptor
- * (non-blocking, close-on-exec) or an error. */
+ * so that whoever left it is dead. A file that is no socket stays, and is an error. Returns the
+ * descriptor (non-blocking, close-on-exec) or an error. */
 int control_path_listen(const struct control_path *p, struct err *err);
 void control_path_unlink(const struct control_path *p);
 
@@ -53,15 +53,15 @@ struct control_device {
     bool ready;    /* its worker takes work */
     bool left;     /* it is left to others (run --idle), */
     char user[32]; /*   of whom this is known: "pid 4711"; "" */
-    /* What the driver sees of it, whoever uses it; -1: not known. */
+    /* The driver's figures for the whole device; -1: not known. */
     int64_t percent, celsius, milliwatts, used_bytes, total_bytes;
 };
 
 struct control_live { /* what only the run knows */
     uint32_t pid, workers;
-    /* That take work. What a worker did is in the catalog before it is not counted any more (unless
-     * the catalog cannot be written, or the run is told to stop at once); its process, and with it
-     * the device's memory, is gone some moments later. */
+    /* The workers that take work. A worker's results are in the catalog before it stops being
+     * counted (unless the catalog cannot be written, or the run is told to stop at once). Its
+     * process ends some moments later, and frees the device's memory. */
     uint32_t workers_ready;
     int64_t started_ms;      /* wall clock */
     uint64_t audio_done_ms;  /* in this run, by the heartbeats */

@@ -1,6 +1,6 @@
 /* Recordings whose shards are all there, and that are finalized as a whole: by finalizers,
- * processes of their own without a device, one recording at a time. What was finalized goes into
- * the ledger like every result. */
+ * processes of their own without a device, one recording at a time. Finalized results go into the
+ * ledger like all others. */
 
 #include "scheduler/finalize/finalize.h"
 
@@ -460,7 +460,7 @@ static bool read_page(struct run *run)
     /* Before the flush: this is asked at every message, and results are to be written together. */
     if (!s->stages && !look_due(run))
         return false;
-    /* What is not written yet would be read as still to do. */
+    /* Results in the ledger would be read as still to do. */
     if (!run_flush(run) || (!s->stages && !begin_look(run)))
         return false;
     for (; s->stage_at < s->stage_count; s->stage_at++, s->cursor = 0) {

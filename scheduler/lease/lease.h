@@ -27,14 +27,14 @@ bool passages_answered(const struct run_task *t, const struct msg_shard_done *m,
 /* ---- leases of transcriptions whose text another one has written already: it goes to the worker
  * with the lease, and comes back with the times of its words */
 
-/* What is there of shards [first, last] of the task. Where there is nothing, or it cannot be read,
- * they are heard: the track stays as it is, and a fault is said. */
+/* Adds the known text of the task's shards [first, last]. If there is none, or it cannot be read,
+ * they are heard: the track stays as it is, and an error is reported. */
 void known_text_add(struct run *run, const struct store_stage_row *stage,
                     const struct store_task *t, uint32_t first, uint32_t last, struct msg_track *m);
 /* All tracks' goes. */
 void known_text_drop(struct msg_lease *m);
-/* The lease as a message. What is told of it and no worker could read is dropped before, and that
- * is said. */
+/* The lease as a message. Known text that no worker could read is dropped first, and that is
+ * reported. */
 void known_text_put(struct run *run, const struct run_task *t, struct msg_lease *m,
                     struct buf *ret);
 

@@ -1,9 +1,9 @@
 /* Stages that listen to the decoding passes of the stage that the run is at. A worker loads them
  * beside that one, where there is room, and each of its leases may have tracks of theirs: the same
- * shards of the same recording under these other stages. What such a track yields is committed like
- * any shard, under its own task. What it does not yield costs nothing and is charged to nobody: its
- * stage has its own turn later, and does only what is missing then. So nothing here is tried again,
- * and the planner knows nothing of it. */
+ * shards of the same recording under these other stages. The results of such a track are committed
+ * like any shard, under its own task. Shards that it does not yield are no failure: its stage has
+ * its own turn later, and then does only those. So nothing here is tried again, and the planner
+ * knows nothing of it. */
 
 #include "scheduler/lease/tracks.h"
 
@@ -94,7 +94,7 @@ static void say_loaded(const struct run_worker *w)
                      said == 1 ? "listens" : "listen", run->backlog.stage.name);
 }
 
-/* Of stages that it says nothing of, none is loaded. */
+/* Stages that the message does not name are not loaded. */
 bool tracks_ready(struct run_worker *w, const struct msg_ready *m, struct err *err)
 {
     struct run *run = w->process.run;
@@ -166,7 +166,7 @@ static bool find_task(struct run *run, int64_t stage, int64_t media, struct stor
     return found && ret->task_id;
 }
 
-/* What is done already of [first, last], as part of t->skip. False: all. */
+/* Lists the shards of [first, last] that are done already, as part of t->skip. False: all. */
 static bool skip_of(const struct store_task *t, uint32_t first, uint32_t last, uint32_t **ret,
                     uint32_t *n)
 {
@@ -301,8 +301,8 @@ void tracks_recheck(struct run *run)
 
 /* ------------------------------------------------------------------------------------ results */
 
-/* Whose shard it is, and that it is one of the lease's. 0; 1: it was told before; ERR_PROTOCOL;
- * ERR_NOMEM. */
+/* Finds the shard's track, and checks that the shard belongs to the lease. 0; 1: it was told
+ * before; ERR_PROTOCOL; ERR_NOMEM. */
 static int accept_track_shard(struct run_lease *l, uint32_t stage, uint32_t seq,
                               struct run_track **ret, struct err *err)
 {

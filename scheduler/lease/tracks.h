@@ -6,7 +6,7 @@
 #include "scheduler/run/run.h"
 
 /* The run's stage has just begun: those of `rows` that hear, and are not quarantined, may listen to
- * its passes. What is taken of a row is zeroed there; rows with stage_id 0 are none. */
+ * its passes. Chosen rows are taken over and zeroed; rows with stage_id 0 are ignored. */
 void tracks_choose(struct run *run, struct store_stage_row *rows, size_t n);
 void tracks_free(struct beside *b);
 
@@ -18,14 +18,14 @@ bool tracks_ready(struct run_worker *w, const struct msg_ready *m, struct err *e
 void tracks_leave_out(struct run_worker *w);
 
 /* Adds them to a new lease and to its message, behind the first of m->tracks: of SETUP_MAX_STAGES,
- * and the caller's. What they hold is borrowed from the lease. */
+ * and the caller's. The message borrows their contents from the lease. */
 void tracks_add(struct run_worker *w, struct run_lease *l, struct msg_lease *m);
 void tracks_drop(struct run *run, struct run_lease *l); /* they are none of the lease's any more */
 /* CANCEL to all of a stage; after a request: to those whose task is not wanted any more. */
 void tracks_stop_stage(struct run *run, int64_t stage);
 void tracks_recheck(struct run *run);
 
-/* As intake_shard_done and so on, of a lease's other tracks than the first. */
+/* Like intake_shard_done and so on, for a lease's tracks other than the first. */
 bool tracks_shard_done(struct run_worker *w, struct run_lease *l, struct msg_shard_done *m,
                        struct err *err);
 bool tracks_shard_failed(struct run_worker *w, struct run_lease *l,

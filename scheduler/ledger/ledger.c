@@ -351,7 +351,7 @@ static uint64_t segments_bytes(const struct msg_shard_done *m)
     return n;
 }
 
-/* Of memory, about. */
+/* Approximate memory. */
 static uint64_t shard_bytes(const struct ledger_shard *s)
 {
     const struct msg_shard_done *m = &s->said;
@@ -437,8 +437,8 @@ int ledger_media(struct ledger *l, struct msg_media *m, const int64_t *tasks, ui
     return 0;
 }
 
-/* What is said of a short recording's beginning and end is written once: the last entry of the
- * kind, where it came just now. NULL: there is none, or it stays as it is. */
+/* The beginning and end of a short recording are written in one row: this finds the recording's
+ * last entry, if it was just added. NULL: there is none, or it must stay as it is. */
 static struct ledger_entry *lately_of_media(struct ledger *l, int64_t media)
 {
     for (size_t i = 0; i < LATELY && i < l->count; i++) {

@@ -1,10 +1,10 @@
 /* scheduler/ledger/ledger.h - results on their way into the catalog: kept in memory until they are
  * durable.
  *
- * Entries are put in any number and written in their order by ledger_flush, all in one commit. What
- * a flush could not write stays: after a full disk nothing is lost while the run lives. An entry
- * that the catalog refuses by itself (impossible values) becomes a failure of its task, so that it
- * can never block the others. Loop thread only. */
+ * Entries are put in any number and written in their order by ledger_flush, all in one commit.
+ * Entries that a flush could not write stay: after a full disk nothing is lost while the run lives.
+ * An entry that the catalog refuses by itself (impossible values) becomes a failure of its task, so
+ * that it can never block the others. Loop thread only. */
 #ifndef NIGHTSHIFT_SCHEDULER_LEDGER_LEDGER_H
 #define NIGHTSHIFT_SCHEDULER_LEDGER_LEDGER_H
 
@@ -31,13 +31,13 @@ void ledger_free(struct ledger *l); /* NULL is fine; what was not flushed is los
  * _media take over what *m owns and zero it, also on failure. */
 int ledger_shard(struct ledger *l, int64_t task, const char *device, struct msg_shard_done *m,
                  struct err *err);
-/* As ledger_shard, of a stage that works on passages: their texts go with the vectors. Takes over
- * `passages` too, m->vector_count of them; NULL when there are none. */
+/* Like ledger_shard, for a stage that works on passages: their texts go with the vectors. Takes
+ * over `passages` too, m->vector_count of them; NULL when there are none. */
 int ledger_passages(struct ledger *l, int64_t task, const char *device, struct msg_shard_done *m,
                     struct result_passage *passages, struct err *err);
 int ledger_finalized(struct ledger *l, int64_t task, struct msg_finalized *m, struct err *err);
-/* What the n tasks hear of it, and do not (m->sources, m->left_out, m->mix_left_out), is noted with
- * them: at most SETUP_MAX_STAGES. */
+/* Also notes what the n tasks hear of the recording and what they leave out (m->sources,
+ * m->left_out, m->mix_left_out); n is at most SETUP_MAX_STAGES. */
 int ledger_media(struct ledger *l, struct msg_media *m, const int64_t *tasks, uint32_t n,
                  struct err *err);
 int ledger_media_end(struct ledger *l, const struct msg_lease_end *m, struct err *err);
@@ -47,7 +47,7 @@ int ledger_total(struct ledger *l, int64_t task, uint32_t shards, struct err *er
 /* retry_at_ms: as store_task_failed. */
 int ledger_failed(struct ledger *l, int64_t task, int code, const char *message,
                   int64_t retry_at_ms, struct err *err);
-/* As store_task_suspect. */
+/* Like store_task_suspect. */
 int ledger_suspect(struct ledger *l, int64_t task, uint32_t deaths, int64_t retry_at_ms,
                    struct err *err);
 int ledger_event(struct ledger *l, const char *kind, int64_t media, const char *device,

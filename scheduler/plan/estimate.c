@@ -87,8 +87,8 @@ int64_t rate_eta_ms(double speed, const struct rate_backlog *b)
 
 /* ---- when the run will be over */
 
-/* What it costs to hear a second of audio in a stage that nobody has seen yet, by what it costs in
- * one that was: at least and at most. */
+/* The cost of a second of audio in a stage that was never measured, relative to a measured one: at
+ * least and at most. */
 #define AUDIO_LEAST 0.02
 #define AUDIO_MOST 1.0
 #define TEXT_LEAST 0.001
@@ -127,8 +127,8 @@ void estimate_begin(struct estimate *e, int64_t stage, int64_t now_ms)
     e->rate = (struct rate){0};
 }
 
-/* Of the last minutes of its turn. What is in work has not been counted yet, which is much at the
- * beginning: about half of what came with the first result. */
+/* The speed over the last minutes of the stage's turn. Work in progress is not counted yet, which
+ * matters at the beginning: it is about half of what came with the first result. */
 static double speed_now(const struct estimate *e)
 {
     double speed = rate_speed(&e->rate, e->work_ms);
@@ -230,7 +230,7 @@ static struct range multiply_ranges(struct range a, struct range b)
     return a.low > 0 ? (struct range){mid / wide, mid * wide} : (struct range){0, a.high * b.high};
 }
 
-/* What is still to be loaded before the first result of its turn. */
+/* The loading time that is left before the first result of the stage's turn. */
 static struct range load_of(const struct estimate *e, int64_t now_ms, int64_t stage)
 {
     double load = (double)e->load_ms;

@@ -96,7 +96,7 @@ static const struct gpu_peaks *gpu_peaks(const struct device *d)
     return NULL;
 }
 
-/* Of a GPU, against products of 16 bits. */
+/* A GPU's speed relative to 16-bit products. */
 static double precision_factor(enum precision p)
 {
     switch (p) {
@@ -258,7 +258,7 @@ static void shrink_to_budget(const struct device *d, const struct placement_mode
     }
 }
 
-/* What a session can number (whisper.h). */
+/* The most slots that a session can number (whisper.h). */
 static uint32_t most_slots(const struct placement_model *m)
 {
     uint32_t slots = MAX_BRANCHES / (m->branches ? m->branches : 1);
@@ -266,7 +266,7 @@ static uint32_t most_slots(const struct placement_model *m)
     return slots < MAX_SLOTS ? slots : MAX_SLOTS;
 }
 
-/* Where nothing was measured, about what a worker takes without measuring. */
+/* Without a measurement, about as many as a worker takes by itself. */
 static uint32_t usual_slots(const struct placement_model *m, bool gpu)
 {
     uint32_t slots = (gpu ? GPU_SLOTS : HOST_SLOTS) / (m->branches ? m->branches : 1);
@@ -331,7 +331,7 @@ void placement_decide(const struct device *d, const struct placement_model *m,
     t = lookup_tuning(d, m, ret->precision, tunings, tuning_count);
     choose_batch(d, m, wish, t, ret);
     if (t && t->rate > 0) {
-        /* Of fewer slots than were measured at most their part is certain. */
+        /* With fewer slots than measured, only a proportional part of the speed is certain. */
         ret->speed = ret->slots < t->slots ? t->rate * ret->slots / t->slots : t->rate;
         ret->source = ret->slots == t->slots ? PLACEMENT_MEASURED : PLACEMENT_ESTIMATED;
     } else {

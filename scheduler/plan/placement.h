@@ -18,7 +18,7 @@
 #define PLACEMENT_WINDOW_S 30.0
 #define PLACEMENT_TOKENS 100.0 /* of a window: lively speech */
 
-/* What a model takes and does. Borrowed. */
+/* A model's needs and speed. Borrowed. */
 struct placement_model {
     const char *name;     /* for sentences */
     const char *hash;     /* what measurements are remembered by, and: */
@@ -35,7 +35,7 @@ struct placement_model {
     enum cache_precision cache; /*   kept so */
 };
 
-/* What an earlier run has measured. Borrowed. */
+/* Measurements of an earlier run. Borrowed. */
 struct placement_tuning {
     const char *device_id, *driver, *model_hash, *decoding;
     enum precision precision;
@@ -75,13 +75,13 @@ void placement_decide(const struct device *d, const struct placement_model *m,
                       const struct placement_wish *wish, const struct placement_tuning *tunings,
                       size_t tuning_count, struct placement *ret);
 
-/* Of several models the one that fits and needs most memory, which in one family is the most
- * accurate; -1 when none does. */
+/* Chooses the largest model that fits, by memory: in one family that is the most accurate. -1 when
+ * none fits. */
 int placement_largest(const struct device *d, const struct placement_model *models, size_t n,
                       const struct placement_wish *wish);
 
 /* The device's published peaks for dense products in this precision and for its memory, in FLOP and
- * bytes per second. Of the processor: by its threads. False: nothing is known about it. */
+ * bytes per second. A processor's peaks depend on its threads. False: nothing is known about it. */
 bool placement_peaks(const struct device *d, enum precision p, uint32_t threads, double *flop_s,
                      double *bytes_s);
 

@@ -157,7 +157,7 @@ static void heap_pop(struct planner *p)
     p->heap[i] = d;
 }
 
-/* There is room in both. What comes before the last of the run goes to the heap. */
+/* Both have capacity. Entries that belong before the last one of the run go to the heap. */
 static void due_push(struct planner *p, struct task *t)
 {
     struct due d = {turn_of(t), t};

@@ -49,7 +49,7 @@ struct planner_task { /* as the catalog knows it; borrowed */
     const uint32_t *done;  /* ascending */
     uint32_t done_count;
     uint32_t suspect; /* deaths over it; 0: it is none */
-    /* Of its shards those before `first` and from `end` on are somebody else's; end 0: none are. */
+    /* Shards before `first` and from `end` on belong to somebody else; end 0: none do. */
     uint32_t first, end;
     int priority; /* enum store_priority; 0 normal */
 };
@@ -91,11 +91,11 @@ size_t planner_leased(const struct planner *p);   /* leases */
 /* capacity: shards that keep it busy, twice those that it works on at once; at least 1; more than
  * PLANNER_MAX_CAPACITY count as that. */
 void planner_worker_ready(struct planner *p, uint32_t worker, uint32_t capacity);
-/* What it has been seen to do, in shards of full length per second; 0 unknown. May be said before
- * it is ready: what is remembered of its device, or estimated. */
+/* Sets the worker's speed in shards of full length per second; 0 unknown. May be called before the
+ * worker is ready, with a remembered or estimated speed. */
 void planner_worker_rate(struct planner *p, uint32_t worker, double rate);
-/* So many shards are in work there (and it may have as many when it is asked again). Until this is
- * said, its capacity. What is not in work can be given to others without loss. */
+/* Sets how many shards are in work there; the worker may have as many when it is asked again. Until
+ * this is called, its capacity counts. Other shards can be given to others without loss. */
 void planner_worker_busy(struct planner *p, uint32_t worker, uint32_t shards);
 /* It takes less (or more) at once than it said when it became ready. */
 void planner_worker_capacity(struct planner *p, uint32_t worker, uint32_t capacity);

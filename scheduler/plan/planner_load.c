@@ -74,8 +74,8 @@ uint32_t plan_lease_reach(const struct planner *p, const struct lease *l)
     return l->last < n ? l->last : n;
 }
 
-/* It takes shards in order, and has at most so many in hand at once. What it has begun could be
- * taken from it too, but the work done on it would be lost. */
+/* It takes shards in order, and has at most so many in hand at once. Shards that it has begun could
+ * be taken from it too, but the work done on them would be lost. */
 uint32_t plan_lease_untouched(const struct planner *p, const struct lease *l)
 {
     uint32_t begun = l->lowest + p->workers[l->worker].flying;
@@ -123,7 +123,7 @@ void plan_lease_update(struct planner *p, struct lease *l)
     while (l->lowest <= l->last && l->lowest < PLANNER_MAX_SHARDS &&
            (bit_get(&l->finished, l->lowest - l->first) || bit_get(&l->task->done, l->lowest)))
         l->lowest++;
-    /* Of a recording that claims years, a guess is enough. */
+    /* A guess is enough for a recording that claims years. */
     if (reach >= l->lowest && reach - l->lowest > 4096)
         rest = reach - l->lowest;
     for (i = l->lowest; rest == 0 && i <= reach; i++)

@@ -27,7 +27,8 @@ void plan_worker_pace(struct planner *p, uint32_t worker, double mean)
     plan_worker_room(p, worker);
 }
 
-/* What each worker is reckoned with. One whose rate nobody has seen is taken for an average one. */
+/* Sets the pace that each worker is planned with. A worker without a known rate gets the
+ * average. */
 static void refresh_paces(struct planner *p)
 {
     double sum = 0;
@@ -335,8 +336,8 @@ static int assign_work(struct planner *p, uint32_t worker, struct planner_step *
 
     if (!t && p->workers[worker].lease_count == 0)
         t = first_suspect(p, worker);
-    /* Of a long one the first shard counts: the rest can be given to others as soon as its length
-     * is known, which most containers tell when they are opened. */
+    /* Only the first shard of a long task counts. The rest can be given to others as soon as the
+     * length is known, and most containers tell it when they are opened. */
     if (t && !t->suspect && !worth_it(p, &p->workers[worker], t->work > 1 ? 1 : t->work)) {
         *ret = (struct planner_step){.kind = PLANNER_NOTHING};
         return 0;
@@ -351,7 +352,8 @@ static int assign_work(struct planner *p, uint32_t worker, struct planner_step *
     return split_lease(p, worker, ret, err);
 }
 
-/* Of the workers that may be given more and were not tried yet, the one with least to do. */
+/* Finds the worker with the least to do among those that may be given more and were not tried
+ * yet. */
 static uint32_t find_least_loaded(const struct planner *p, const bool *tried)
 {
     uint32_t best = UINT32_MAX, i;

@@ -86,8 +86,8 @@ struct planner {
     struct slab *slabs; /* owned */
     struct task *free_tasks;
     struct lease *free_leases;
-    /* What is due, in the order of turns: `run` ascends from run_at on, as the catalog gives
-     * tasks; what comes out of that order is in a binary heap. */
+    /* Due tasks, in the order of turns. `run` ascends from run_at on, as the catalog gives tasks;
+     * tasks out of that order are in a binary heap. */
     struct due *run, *heap;
     size_t run_at, run_len, run_cap, heap_len, heap_cap;
     int64_t *suspects; /* ids of those that are queued, unordered; few */
@@ -96,11 +96,11 @@ struct planner {
     uint64_t backlog; /* shards thought to be in queued tasks */
     double backlog_work;
     double more; /* work that the caller has not queued here yet */
-    /* What recordings of known length are like, to guess the others' by. */
+    /* Sums over recordings of known length, to guess the lengths of others. */
     uint64_t known_bytes, known_ms;
     uint64_t spare; /* sums over all workers: spare, */
     double work;    /*   work */
-    /* Of the workers that are ready (`paces_stale`: to be summed up again), */
+    /* Sums over the workers that are ready (`paces_stale`: to be summed up again), */
     double pace;
     uint64_t capacity;
     uint32_t unrated; /* whose rate nobody has seen */
@@ -142,7 +142,7 @@ void plan_queue_out(struct planner *p, struct task *t);
 void plan_suspect_drop(struct planner *p, int64_t id);
 /* The last shard that the lease is thought to reach. */
 uint32_t plan_lease_reach(const struct planner *p, const struct lease *l);
-/* Of so many shards at its end, how many of full length that is. */
+/* Converts this many shards at the task's end to shards of full length. */
 double plan_task_work(const struct planner *p, const struct task *t, uint32_t shards);
 /* After any change of its load, its state or its wants. */
 void plan_worker_room(struct planner *p, uint32_t worker);
@@ -153,7 +153,7 @@ uint32_t plan_lease_untouched(const struct planner *p, const struct lease *l);
 /* Zeroed, or NULL. */
 struct lease *plan_lease_new(struct planner *p);
 void plan_lease_free(struct planner *p, struct lease *l);
-/* What the worker's leases have to spare, by what it now works on. */
+/* Updates the spare shards of the worker's leases, by the task it works on now. */
 void plan_worker_spare(struct planner *p, uint32_t worker);
 /* The worker's pace and what it is to hold, by its rate; `mean` stands for an unknown one. */
 void plan_worker_pace(struct planner *p, uint32_t worker, double mean);

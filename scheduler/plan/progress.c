@@ -234,7 +234,7 @@ void progress_line(const struct progress *p, unsigned columns, char ret[PROGRESS
 
 /* ---------------------------------------------------------------------------------------- JSON */
 
-/* What base/utf8.h lets through has no control characters. */
+/* Text that passed base/utf8.h has no control characters. */
 static void escape_quotes(const char *s, char *ret, size_t capacity)
 {
     size_t len = 0, n;

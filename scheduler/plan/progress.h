@@ -25,8 +25,8 @@ struct progress {
     uint32_t work_more; /* others in work */
 };
 
-/* One line of at most `columns` columns without a newline. What matters least is left out first,
- * and the name of what is in work cut to what is left. */
+/* One line of at most `columns` columns without a newline. The least important parts are left out
+ * first, and the name of the file in work is cut to the space that is left. */
 #define PROGRESS_LINE 512
 void progress_line(const struct progress *p, unsigned columns, char ret[PROGRESS_LINE]);
 
@@ -34,7 +34,7 @@ void progress_line(const struct progress *p, unsigned columns, char ret[PROGRESS
 #define PROGRESS_JSON 2048
 void progress_json(const struct progress *p, const char *event, char ret[PROGRESS_JSON]);
 
-/* What is in work, in at most `columns` columns (at least 20): "talk.wav (45 %) and 3 more". */
+/* The files in work, in at most `columns` columns (at least 20): "talk.wav (45 %) and 3 more". */
 void progress_work(const struct progress *p, unsigned columns, char ret[PROGRESS_LINE]);
 
 #define PROGRESS_SPAN 32

@@ -146,8 +146,8 @@ bool idle_look(struct idle *i, const struct idle_times *t, enum idle_sees sees, 
     return i->left;
 }
 
-/* Where the numbers are others', the worker is one of those that compute, and nobody knows which;
- * nor whose the shares are. */
+/* If the numbers belong to other processes, the worker is one of those that compute, but nobody
+ * knows which, nor whose the shares are. */
 static enum idle_sees judge_by_count(const struct idle_gpu *g, uint32_t *who)
 {
     uint32_t computing = 0;

@@ -1,9 +1,9 @@
 /* scheduler/plan/rest.h - at which hours a run works: until a time of day, and between two of
  * them, every night. Pure: clock and time zone are handed in.
  *
- * Times of day are those of the clock on the wall. Where summer time begins, a time that the clock
- * leaves out has come when it leaps over it; where it ends, an hour that is there twice counts both
- * times: a night from 22:00 to 06:00 has 7 or 9 hours then. */
+ * Times of day are those of the clock on the wall. At the beginning of summer time, a time that the
+ * clock skips has come when the clock leaps over it. At its end, an hour that occurs twice counts
+ * both times. A night from 22:00 to 06:00 has 7 or 9 hours then. */
 #ifndef NIGHTSHIFT_SCHEDULER_PLAN_REST_H
 #define NIGHTSHIFT_SCHEDULER_PLAN_REST_H
 

@@ -120,7 +120,7 @@ static void judge_death(const struct retry_rule *rule, const struct retry_failur
         return;
     }
     ret->verdict = RETRY_SUSPECT;
-    /* What killed it from outside, a shortage of memory say, may be over soon. */
+    /* A cause from outside, such as a shortage of memory, may be over soon. */
     if (f->alone)
         ret->at_ms = now_ms + wait_ms(rule, f->deaths_alone > 0, spread);
     utf8_copy(ret->message, sizeof(ret->message), why);

@@ -76,7 +76,7 @@ bool retry_counts(int code, bool died);
 void retry_decide(const struct retry_rule *rule, const struct retry_failure *f, int64_t now_ms,
                   uint64_t spread, struct retry_decision *ret);
 
-/* What an error of the catalog itself means. */
+/* The meaning of an error of the catalog itself. */
 enum store_verdict {
     STORE_WAIT, /* no space, or the disk failed: keep what there is and try again for a while */
     STORE_BAD,  /* only this one change is impossible */

@@ -7,9 +7,9 @@
 #include "scheduler/plan/estimate.h"
 #include "store/store.h"
 
-/* What is left to be heard of all of them. */
+/* The audio that is left to be heard in all recordings. */
 struct rate_backlog archive_backlog(const struct store_archive *a);
-/* What is done of them; nothing else of it is known, and none is in work. */
+/* The progress of all recordings. Other fields are unknown, and no work is in progress. */
 struct progress archive_progress(const struct store_archive *a);
 
 #endif

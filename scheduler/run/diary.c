@@ -160,7 +160,7 @@ int diary_begin(struct run *run, struct err *err)
 
 static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* What the driver saw last is taken for what was so since the last call. */
+/* The driver's last sample stands for the time since the last call. */
 static void look_at_gpu(struct run_worker *w, int64_t now, int64_t passed_ms)
 {
     const struct gpu_sample *g = gpu_watch_sample(w, now);

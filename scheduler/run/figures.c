@@ -83,7 +83,7 @@ void figures_free(struct figures *f)
 
 /* --------------------------------------------------------------------------- what is left to do */
 
-/* Of the devices of this run, in earlier ones; asked once for each stage. */
+/* The speed of this run's devices in earlier runs; read once for each stage. */
 static double lookup_past_speed(struct run *run, int64_t stage)
 {
     struct figures *f = &run->figures;

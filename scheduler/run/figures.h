@@ -8,7 +8,7 @@
 void figures_begin(struct figures *f);
 void figures_totals(struct run *run);  /* read again */
 void figures_stale(struct figures *f); /* they are not as they were: read again when next wanted */
-/* What the ledger held is written: with it so many tasks are done, and recordings as a whole. */
+/* Counts the tasks, and the finalized recordings, that the ledger just wrote. */
 void figures_written(struct figures *f, uint64_t tasks, uint64_t recordings);
 /* Is nothing left that could be done, now or later? */
 bool figures_all_done(struct run *run);

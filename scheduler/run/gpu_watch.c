@@ -143,7 +143,7 @@ static void take_lines(struct run *run, int64_t now)
     }
 }
 
-/* What is there, once: who talks without end has the next tick again. */
+/* Reads once. A process that writes without end must wait for the next tick. */
 static void listen_once(struct run *run, int64_t now)
 {
     struct gpu_watch *g = run->devices.watch;

@@ -12,7 +12,7 @@
 int gpu_watch_start(struct run *run, struct err *err);
 void gpu_watch_tick(struct run *run, int64_t now_ms);
 void gpu_watch_end(struct run *run);
-/* What was seen of a worker's device in the last moments; NULL: nothing. Until the next tick. */
+/* The last sample of a worker's device, if it is recent; NULL: none. Valid until the next tick. */
 const struct gpu_sample *gpu_watch_sample(const struct run_worker *w, int64_t now_ms);
 
 #endif

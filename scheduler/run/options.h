@@ -11,7 +11,7 @@
 
 #define SCHEDULER_SHARD_MS 300000u /* nominal, where a catalog keeps no other */
 
-/* For tests: other patience, and another program in the worker's place. 0 and NULL: the default. */
+/* Tests set other time limits, and another program as the worker. 0 and NULL: the default. */
 struct scheduler_tuning {
     const char *worker_program; /* instead of /proc/self/exe */
     uint32_t hello_ms;          /* 30000: to say who it is */
@@ -41,11 +41,11 @@ struct scheduler_tuning {
     uint32_t sample_again_ms; /* 60000: then another begins */
 };
 
-/* What a run must know of a stage beside its row, whose parameters are not its business. */
+/* A stage's properties that are not in its row, because a run does not read parameters. */
 #define SCHEDULER_DECODING_LEN 64
 struct scheduler_stage { /* all zero: it hears recordings, and its shards are all there is to it */
-    /* What it asks of a device beside the usual, in a few words: what was measured with others
-     * holds for others only. "" when it asks for nothing. */
+    /* Special demands on a device, in a few words: measurements hold only for the same demands. ""
+     * if there are none. */
     char decoding[SCHEDULER_DECODING_LEN];
     /* Over 0: nothing is decoded. It works on passages of a transcription of about so many
      * characters (store_passages). */
@@ -60,8 +60,8 @@ struct scheduler_stage { /* all zero: it hears recordings, and its shards are al
 typedef void (*scheduler_stage_fn)(const char *name, const char *params_json,
                                    struct scheduler_stage *ret);
 
-/* For a stage whose results lack nothing but the times of words where another one's are there: the
- * other one's parameters, for free(). NULL: it takes nothing of another one. */
+/* Returns the parameters of the other stage whose text this one may reuse, so that only the times
+ * of words are missing; for free(). NULL: it reuses nothing. */
 typedef char *(*scheduler_text_fn)(const char *name, const char *params_json);
 
 struct scheduler_options {

@@ -22,7 +22,8 @@
 #define MANY_FRAMES 30 /* between two ticks: after each reading its socket waits then */
 #define GROUP_MS 20
 
-/* What the loop has of a process. The loop closes it in its own time: the next may be there. */
+/* The loop's handles of a process. The loop closes them later, when the next process may already be
+ * there. */
 struct link {
     uv_pipe_t pipe;
     uv_timer_t timer;
@@ -332,8 +333,8 @@ static void on_group(uv_timer_t *timer)
     }
 }
 
-/* Many messages that come one by one are taken a group at a time: each waking costs the processor
- * more than what it wakes for. Of a large one the rest is awaited. */
+/* Many small messages are read in groups, because each wake-up costs the processor more than the
+ * message. The rest of a large message is awaited. */
 static void wait_for_more(struct link *l)
 {
     struct run *run = l->of->run;

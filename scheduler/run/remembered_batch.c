@@ -1,5 +1,5 @@
-/* What is remembered of the devices: asked for before a worker is set up, noted when it has
- * measured, when its memory did not suffice, and when it ends. */
+/* Remembered measurements of devices. They are read before a worker is set up, and written when it
+ * has measured, when its memory did not suffice, and when it ends. */
 #include "scheduler/run/remembered_batch.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "scheduler/run/report.h"
 #include "store/tuning.h"
 
-/* What follows from the user's own choice is neither looked up nor remembered. */
+/* A batch that the user chose is neither looked up nor remembered. */
 static bool is_chosen(const struct run_worker *w)
 {
     const struct run *run = w->process.run;

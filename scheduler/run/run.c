@@ -92,8 +92,8 @@ void run_note_unfinalized(struct run *run)
     run_touch(run);
 }
 
-/* The catalog could not be written. What waits for it stays in memory and is tried again for a
- * while: a disk that fills up at night is often emptied by whoever filled it. */
+/* The catalog could not be written. Unwritten results stay in memory, and the run tries again
+ * for a while: a full disk is often emptied by whoever filled it. */
 static void handle_write_failure(struct run *run, struct err *err)
 {
     struct run_commit *c = &run->commit;

@@ -88,7 +88,7 @@ struct backlog {
 /* How a device is used, as its worker says, and what of it is to be remembered. */
 struct device_use {
     char precision[16];
-    /* What it was set up with: the run's stage may be another by now. */
+    /* Its settings at setup, because the run may be at another stage by now. */
     char model_hash[130], decoding[SCHEDULER_DECODING_LEN];
     uint32_t slots, windows; /* 0: not ready yet */
     uint64_t predicted, peak;
@@ -196,8 +196,8 @@ struct run_track {       /* what such a stage has to do in a lease; tracks.c */
     struct idmap told; /* shards that are not awaited (any more): any pointer */
 };
 
-/* From LEASE to LEASE_END, or to its worker's end. What its first track has yielded, and is still
- * to yield, the planner knows. */
+/* From LEASE to LEASE_END, or to its worker's end. The planner knows which shards its first track
+ * has yielded, and which are left. */
 struct run_lease {
     uint64_t id; /* the planner's */
     struct run_task *task;
@@ -375,7 +375,7 @@ void run_note_commit(struct run *run);  /* the ledger has something: commit soon
 void run_note_unwritten(struct run *run, int64_t task);
 /* There may be recordings to finalize that were not seen yet. */
 void run_note_unfinalized(struct run *run);
-/* For ledger calls, whose only error is ERR_NOMEM: fails the run. */
+/* Checks ledger calls, whose only error is ERR_NOMEM: fails the run. */
 void run_check(struct run *run, int rc, const struct err *err);
 void run_free(struct run *run); /* when all of its parts are */
 
