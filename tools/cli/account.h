@@ -26,7 +26,7 @@ void account_say(const struct result_account *a, const char *where, struct buf *
  * nightshift show --dropped", "nobody speaks in 2 recordings". Puts nothing where there is none:
  * false. */
 bool textless_say(const uint64_t counts[TEXTLESS_KINDS], enum store_textless kind, struct buf *out);
-/* Of one recording, a sentence; "" of TEXTLESS_KINDS. A literal. */
+/* A sentence about one recording, a literal; "" for TEXTLESS_KINDS. */
 const char *textless_why(enum store_textless kind);
 uint64_t textless_all(const uint64_t counts[TEXTLESS_KINDS]);
 

@@ -177,7 +177,7 @@ static void put_line(const char *msg)
     free(shown);
 }
 
-/* Where the log is for a program, so is this. */
+/* The line goes through the log if the log is written for programs. */
 static void print_prefixed_line(enum log_level level, const char *sgr, const char *msg)
 {
     if (log_format() != LOG_TEXT) {
@@ -417,7 +417,7 @@ out:
     return rc;
 }
 
-/* Where the member begins, behind "//"; NULL: it is a path alone. */
+/* The member's name, behind "//"; NULL: the path names no member. */
 static const char *member_of(const char *path)
 {
     const char *at = path;

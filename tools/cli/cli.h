@@ -26,9 +26,9 @@ void cli_free(struct cli *cli);
 /* Errors from here on name the --help of this command. */
 void cli_hint_of(const char *command);
 
-/* What is wrong with `word`, which getopt_long did not know: it is another program's (and what does
- * that here), none of the options is it (and which one is near), or several begin with it. Without
- * a full stop. */
+/* Says why getopt_long did not know `word`: it is another program's option (and what does that
+ * here), it is none of the options (and which one is near), or several begin with it. No full
+ * stop. */
 #define CLI_OPTION_LEN 500
 #define CLI_OPTIONS_MAX 300
 char *cli_no_long_option(const char *word, const struct option *longs, char out[CLI_OPTION_LEN]);
@@ -47,7 +47,7 @@ int cli_fail(const char *doing, const struct err *err, const char *hint);
 int cli_no_memory(const char *doing); /* the same of ERR_NOMEM */
 /* "nightshift: COMMAND: SENTENCE. Try `nightshift COMMAND --help`." Returns EX_USAGE. */
 int cli_usage(const struct cli *cli, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Of a command that wants a yes where nobody is there to say it; it: "it erases". EX_USAGE. */
+/* Reports that the command needs a yes and nobody can be asked. it: "it erases". EX_USAGE. */
 int cli_unasked(const struct cli *cli, const char *it);
 /* One line on standard error behind "nightshift: ". */
 void cli_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -70,12 +70,12 @@ bool cli_can_ask(const struct cli *cli);
 /* "QUESTION [y/N] " on standard output; true: yes. */
 bool cli_confirmed(const char *question);
 enum cli_consent { CLI_NO, CLI_YES, CLI_UNASKED };
-/* Of a command that takes something away: what --dry-run and --yes say; where neither does, the
- * question. CLI_UNASKED: nobody is there to answer it. */
+/* Gets consent to remove something: from --dry-run or --yes, else by the question. CLI_UNASKED:
+ * nobody is there to answer it. */
 enum cli_consent cli_consent(const struct cli *cli, bool dry_run, bool yes, const char *question);
 
-/* Of a stream that has no descriptor, one in memory that goes to standard output later, these three
- * answer as of standard output. Colour only on a terminal and without NO_COLOR. */
+/* A stream without a descriptor is in memory and printed later: these three treat it as standard
+ * output. Colour needs a terminal and no NO_COLOR. */
 bool cli_color(FILE *f);
 /* sgr ("1", "31" ...) around text when f has colour, nothing else otherwise. */
 void cli_paint(FILE *f, const char *sgr, const char *text);
@@ -97,9 +97,8 @@ int cli_flush(int status);
 int cli_absolute(const char *path, char **ret, struct err *err);
 /* 0, or `code` with what to do: a path that is kept as text must be UTF-8. whose: "its folder". */
 int cli_path_text(const char *path, const char *whose, int code, struct err *err);
-/* As the catalog is asked for places: the same, but of ARCHIVE//MEMBER the archive alone is made
- * absolute, and the member, which may be a folder in it, is taken as it is. Where a folder stands
- * before "//", that is one slash too many. */
+/* The same for places of the catalog: in ARCHIVE//MEMBER it makes only the archive absolute and
+ * keeps the member, which may be a folder in it. A "//" behind a folder counts as one slash. */
 int cli_place(const char *path, char **ret, struct err *err);
 /* mkdir -p, mode 0777 as the umask has it. */
 int cli_make_directories(const char *path, struct err *err);

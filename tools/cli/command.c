@@ -96,7 +96,7 @@ void command_rows_of(const struct command *c, bool all, struct command_rows *ret
 static const struct command_option help_option = {
     .name = "help", .letter = 'h', .help = "this text"};
 
-/* What every command may have, behind its own options. */
+/* The common options of a command, listed behind its own. */
 #define COMMON_MAX 5
 static size_t common_options(const struct command *c, struct command_option ret[COMMON_MAX])
 {
@@ -170,7 +170,7 @@ static size_t put_option(const struct command_option *o, size_t before, size_t a
     return 0;
 }
 
-/* Where the texts of all options begin: behind the longest of those that are not too long. */
+/* The column of all help texts: behind the longest option that is not too long. */
 static size_t text_column(const struct command_option *own, size_t owns,
                           const struct command_option *common, size_t n)
 {

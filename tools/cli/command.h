@@ -51,18 +51,18 @@ struct command_option {
     const char *help;           /* "": it stands with the next, which says what both are */
     const char *also;           /* another long name of it; NULL: none */
     const char *manual;         /* sentences of the manual page; NULL: help as a sentence */
-    /* Ends as a command's. Where the row has a help text, its options stand together, and it says
-     * what all of them are. */
+    /* Ends with {0}. If the row has a help text, its options stand together, and the text describes
+     * all of them. */
     const struct command_option *table;
-    /* Of a COMMAND_TABLE: --help and the manual leave its options out. One whose name the command
-     * has already is the command's. */
+    /* In a COMMAND_TABLE: --help and the manual leave its options out. An option that the command
+     * itself has goes before one of the same name here. */
     bool unlisted;
     void (*make)(struct command_rows *rows, const struct command_option *maker);
     const struct param_field *field; /* the parameter of a stage that it sets; NULL: none */
     size_t stage;                    /* for `give`: a number in stage_kinds */
     void (*list)(struct buf *out);   /* lines of --help behind what is said of it; NULL: none */
-    /* Of COMMAND_OWN: 0, or ERR_USAGE with a sentence. at: the command's struct, or what is at
-     * `offset` in it; value NULL: it takes none. */
+    /* Used by COMMAND_OWN. Returns 0, or ERR_USAGE with a sentence. at: the command's struct, or
+     * what is at `offset` in it; value NULL: it takes none. */
     int (*take)(void *at, const char *value, struct err *err);
     int (*give)(void *at, const struct command_given *given, struct err *err);
     /* Puts values; NULL: `choices`. */
@@ -96,7 +96,7 @@ struct command {
     const char *usage; /* behind "nightshift NAME ", a line for each form */
     const char *about;
     const struct command_option *options; /* ends with {0}; NULL: none */
-    /* What --help says of the common options; NULL: the command has none of the name. */
+    /* Help texts of the common options; NULL: the command does not have that option. */
     const char *json, *quiet, *verbose;
     const char *catalog;  /* NULL: "the catalog"; "": there is none */
     const char *notes;    /* behind the options; NULL: none */
@@ -109,10 +109,10 @@ struct command {
 /* The options one after the other, those of tables in their place, and those of unlisted tables
  * when `all`. */
 void command_rows_of(const struct command *c, bool all, struct command_rows *ret);
-/* For `make`: adds a row. */
+/* Adds a row, for `make`. */
 void command_add(struct command_rows *rows, const struct command_option *o);
-/* For `make`: adds the option of a parameter, with its texts and choices; what else the row has is
- * row's. One without a help text is no option. */
+/* Adds the option of a parameter, for `make`. Texts and choices are the parameter's, the rest is
+ * row's. A parameter without a help text is no option. */
 void command_add_field(struct command_rows *rows, const struct param_field *f,
                        const struct command_option *row);
 /* Reads the command line into `wanted`, the command's struct with its defaults. -1: go on, operands

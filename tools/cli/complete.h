@@ -1,6 +1,6 @@
 /* tools/cli/complete.h - what a word of the command line may become, for the shell: the hidden
- * command `nightshift complete WORD...` prints what the last WORD may be, a line each. Where it
- * prints nothing, names of files will do. Main thread. */
+ * command `nightshift complete WORD...` prints what the last WORD may be, a line each. If it prints
+ * nothing, the shell completes names of files. Main thread. */
 #ifndef NIGHTSHIFT_TOOLS_CLI_COMPLETE_H
 #define NIGHTSHIFT_TOOLS_CLI_COMPLETE_H
 

@@ -9,7 +9,7 @@
 #include "tools/cli/cli.h"
 #include "tools/cli/text.h"
 
-/* What is between the marks, as it can be printed. */
+/* Puts s with its marks; the text between them is made safe to print. */
 static void put_safe(struct buf *line, const char *s)
 {
     for (;;) {

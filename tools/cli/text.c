@@ -165,7 +165,7 @@ static size_t width_between(const char *s, const char *end)
     return width;
 }
 
-/* Where the first line of s ends: behind a word. */
+/* The end of the first line of s, behind a word. */
 static const char *first_line_end(const char *s, size_t width)
 {
     const char *end = s + strcspn(s, " "), *next;
@@ -178,7 +178,7 @@ static const char *first_line_end(const char *s, size_t width)
     return end;
 }
 
-/* Where the last line of s begins: at a word, the last one at least. */
+/* The beginning of the last line of s, which holds at least the last word. */
 static const char *last_line_begin(const char *s, size_t width)
 {
     const char *begin = NULL, *word = s + strlen(s);

@@ -21,8 +21,8 @@ size_t text_width(const char *s);
 #define TEXT_FIT_MIN 8
 char *text_fit(const char *s, size_t width);
 /* Newly allocated: s in one line of at most `width` columns, or in two of them with '\n' between.
- * Of more words than these hold the first and the last ones stay, with "..." between them; one that
- * is too long for a line loses its middle. `width` as of text_fit. NULL when out of memory. */
+ * If s is longer, its first and last words stay, with "..." between them; a word that is too long
+ * for a line loses its middle. `width` as in text_fit. NULL when out of memory. */
 char *text_fit_lines(const char *s, size_t width);
 /* Writes s to f in lines of at most `width` columns broken at blanks; lines after the first begin
  * with `indent` blanks, which count. The caller has written `column` columns of the first line:
