@@ -316,8 +316,8 @@ static int bench_stages(const struct wanted *w, const char *device, struct backe
 
 /* ---- running */
 
-/* As JSON has it: the tables' rows of all devices together, each with its device's name; what is
- * said of the device itself is of the first one. */
+/* The report as JSON: one list of rows for all devices, each with its device's name. Facts about
+ * the device itself are those of the first one. */
 struct report {
     bool people;
     json_t *whole, *models, *stages; /* the latter two are the first one's, borrowed */

@@ -127,7 +127,8 @@ static void print_json(const struct task *t, bool applied)
     json_decref(o);
 }
 
-/* What others changed since is theirs: also with --quiet it is said that it was not taken. */
+/* Reports passages that others changed since the file was made: they are not corrected. The note
+ * appears even with --quiet. */
 static int print_refused(const struct task *t, struct err *err)
 {
     const struct changes *refused = &t->edited.refused;
@@ -147,7 +148,7 @@ static int print_refused(const struct task *t, struct err *err)
     return rc;
 }
 
-/* What of the recording, and of the file, was not looked at. */
+/* Prints how many segments the file lacks, and how many of its words were left out. */
 static void print_rest(const struct edited *e)
 {
     char before[TEXT_LEN], behind[TEXT_LEN];
@@ -181,7 +182,7 @@ static void print_sum(const struct task *t, bool applied)
     print_rest(&t->edited);
 }
 
-/* Of many at once by a word it is asked; a file is the decision itself. */
+/* Only --replace asks: one word may change many segments, but a file is a decision already. */
 static bool asks(const struct task *t) { return t->w->replace && !t->w->yes; }
 
 static bool may_apply(const struct task *t)

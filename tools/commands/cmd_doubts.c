@@ -61,7 +61,7 @@ struct page {
     struct err err;
 };
 
-/* Of a passage that has none nothing is there to be corrected. */
+/* A passage without text has nothing to correct. */
 static bool has_text(const struct read_doubt *d) { return d->segment->text[0] != 0; }
 
 /* ------------------------------------------------------------------------------------- commands */
@@ -360,7 +360,8 @@ static void print_end(const struct page *p)
                p->shown == 1 ? "passage" : " passages");
 }
 
-/* As the catalog has them: absolute, in their display form; *ret and what is in it are owned. */
+/* Makes paths absolute and printable, as the catalog has them. The caller owns *ret and its
+ * strings. */
 static int paths_of(char **argv, size_t n, char ***ret, struct err *err)
 {
     char **list = calloc(n + 1, sizeof(*list));
@@ -378,7 +379,7 @@ static int paths_of(char **argv, size_t n, char ***ret, struct err *err)
     return rc;
 }
 
-/* What is not in the catalog is a mistake, not nothing in doubt. */
+/* A path, speaker or language that the catalog lacks is an error, not an empty result. */
 static int check_doubt_filters(struct store *st, const struct wanted *w, char **paths, size_t n,
                                struct err *err)
 {

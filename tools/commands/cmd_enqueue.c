@@ -274,8 +274,8 @@ static int enqueue_all(struct enqueuing *e)
     return cli_flush(r.missing_roots > 0 ? EX_NOINPUT : EX_OK);
 }
 
-/* What the catalog has so far; *ret is NULL when there is none, or (an error) none that can be
- * read. One of an older version is brought up to date first. */
+/* Opens the catalog for reading. *ret is NULL if there is none, or (an error) if it cannot be read.
+ * Upgrades an older catalog first, except in a dry run. */
 static int look_at_catalog(const struct cli *cli, const struct enqueue_command *w,
                            struct store **ret, struct err *err)
 {
@@ -384,8 +384,8 @@ static int resolve_stages(struct enqueuing *e)
     return doing[0] == 0 ? cli_usage(e->cli, "%s", err.msg) : cli_fail(doing, &err, NULL);
 }
 
-/* Where none of them is there, no catalog is made and no job begun: each is said. One that cannot
- * be looked at is there as far as anybody knows. */
+/* If no root exists, the command reports each one and makes no catalog and no job. A root that
+ * cannot be examined counts as existing. */
 static bool any_there(char **roots, uint32_t n)
 {
     struct err err = {0};

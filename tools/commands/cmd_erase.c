@@ -90,11 +90,11 @@ static int on_place(void *arg, const struct read_other *place, int rank)
     return 0;
 }
 
-/* Where nobody reads the preview before it happens, a part of a name may be another recording's
- * than was meant: the whole path is wanted there, or the number. */
+/* With --yes nobody reads the preview first, and a part of a name may fit another recording than
+ * was meant: so --yes requires the whole path or the number. */
 static int must_be_whole(struct store *st, int64_t id, const char *what, struct err *err)
 {
-    /* Of a number that no recording has, names are looked at. */
+    /* A number that no recording has may be a part of a name. */
     struct whole w = {what, what[strspn(what, "0123456789")] == 0 && strtoll(what, NULL, 10) == id};
     int rc = w.is ? 0 : recording_places(st, id, what, on_place, &w, err);
 

@@ -338,7 +338,7 @@ static int write_files_of(struct export_run *x, const struct read_recording *r, 
     return rc;
 }
 
-/* What belongs to formats that are folders; they hear of each recording. */
+/* Passes each recording, also one without text, to the formats that write folders. */
 static int write_pages_of(struct export_run *x, const struct read_recording *r, bool counted,
                           char *names[])
 {
@@ -647,7 +647,7 @@ static void note_demo(const struct export_run *x)
         cli_note("%s.", demo_model_made(x->demo));
 }
 
-/* Of a folder of pages, whose own name may end with a slash. */
+/* Names the page to open. `folder` may end with a slash. */
 static void print_open(const char *folder, const char *name)
 {
     const size_t len = strlen(folder);

@@ -202,7 +202,7 @@ static int forget_results(struct cli *cli, const struct wanted *w, const struct 
     }
     if (!cli->json && !cli->quiet)
         print_names(&p);
-    /* Where there is nothing, the request says what is wrong with a path or a number. */
+    /* If nothing was found, the request reports what is wrong with a path or a number. */
     go = cli_consent(cli, w->dry_run, w->yes || p.results + p.undone == 0, "Delete this for good?");
     if (go == CLI_UNASKED)
         status = cli_unasked(cli, "it removes");

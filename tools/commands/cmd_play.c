@@ -36,8 +36,7 @@ static int take_time(void *wanted, const char *value, struct err *err)
 struct playing {
     int64_t at_ms;
     int64_t media_id, duration_ms;
-    /* Of the places that it lies at the one that can be played, and is named most like what was
-     * asked for; owned. */
+    /* The recording's place that can be played and fits the requested name best; owned. */
     char *path; /* of a plain file, raw bytes; absolute: no player takes it for an option */
     char *member;
     size_t path_len, member_len;

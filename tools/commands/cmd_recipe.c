@@ -59,7 +59,7 @@ const struct command command_recipe = {
 
 #define PLAIN "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_=/.,:+@%"
 
-/* As they are typed. */
+/* Puts the options as users type them. */
 static void put_words(const char *options, struct buf *out)
 {
     json_t *list = json_loads(options, 0, NULL), *word;

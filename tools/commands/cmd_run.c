@@ -299,7 +299,7 @@ const struct command command_run = {
     .on_option = note_option,
 };
 
-/* Of the whole catalog, after a run. */
+/* Figures of the whole catalog after a run. */
 struct after {
     uint64_t textless[TEXTLESS_KINDS]; /* of what this run did, as is the account */
     struct result_account account;
@@ -326,7 +326,7 @@ static struct after look_after(const char *catalog, const char *begun)
     return a;
 }
 
-/* Where no transcription is left to do. */
+/* Printed when no transcription is left to do. */
 static void print_waiting(uint64_t waiting)
 {
     char n[TEXT_LEN], line[160];
@@ -339,7 +339,7 @@ static void print_waiting(uint64_t waiting)
     cli_print(line, 0);
 }
 
-/* Of what is wanted, and not to be done now. */
+/* Says why the run did nothing. */
 static void print_idle(const struct after *all)
 {
     const struct store_archive *of = &all->totals.archive;
@@ -411,7 +411,7 @@ static void print_textless(const uint64_t counts[TEXTLESS_KINDS])
     buf_free(&b);
 }
 
-/* What is known of the archive by now; a run that did nothing has added nothing to it. */
+/* Prints what the run found out; print_result skips it after a run that did nothing. */
 static void print_known(const struct after *all)
 {
     char n[TEXT_LEN];
@@ -460,8 +460,7 @@ static void print_result(const struct scheduler_result *r, const struct after *a
     print_left(r, all);
 }
 
-/* What can be done about the stages that were quarantined; "" when that cannot be read. *ret is to
- * be freed. */
+/* Remedies for the quarantined stages; "" if they cannot be read. The caller frees it. */
 static char *remedies(const char *catalog)
 {
     struct disabled_stages *a = NULL;
@@ -503,7 +502,7 @@ static int end_badly(const struct cli *cli, const struct scheduler_result *r, co
     return status;
 }
 
-/* Of parameters that this version does not know: the worker says so. */
+/* Skips parameters that this version does not know: the worker reports them. */
 static void know_stage(const char *name, const char *params_json, struct scheduler_stage *ret)
 {
     const struct stage_kind *kind = stage_kind_find(name);
@@ -589,7 +588,7 @@ static int run_catalog(struct cli *cli, struct wanted *w)
     return status;
 }
 
-/* What is done is written back, or the status says that it is not, and *err why. */
+/* Writes the finished work back. If that fails, the returned status and *err say so. */
 static int write_back(struct part_run *p, int status, struct err *err)
 {
     struct err why = {0};
@@ -615,8 +614,8 @@ static int ask_again(const struct part_run *p, const struct wanted *w, int statu
     return EX_TEMPFAIL;
 }
 
-/* Of a part, on its copy here. A signal that came too early for the run asks for another try. The
- * user's command comes when all is written back: it may take its time, and hears of it. */
+/* Runs a part on its copy here. A signal that came too early for the run asks for another try. The
+ * user's --on-finish command runs after the write-back: it may be slow, and gets the result. */
 static int run_part(struct cli *cli, struct wanted *w)
 {
     struct scheduler_result r = {.why = "interrupted"};
@@ -648,8 +647,8 @@ static int run_part(struct cli *cli, struct wanted *w)
     return status;
 }
 
-/* Of the command what is about its paths: the catalog is handed on, and --on-finish may hold a
- * password. NULL: out of memory. */
+/* The command line for the job, without --catalog, which is passed on, and --on-finish, which may
+ * hold a password. NULL: out of memory. */
 static char *line_of(struct wanted *w, int paths)
 {
     struct buf b = BUF_INIT;

@@ -64,7 +64,7 @@ static int take_language(void *wanted, const char *value, struct err *err)
                          value);
 }
 
-/* What came of one pair. */
+/* The scores of one pair. */
 struct result {
     struct score words, characters;
     enum normalizer normalizer;
@@ -272,7 +272,7 @@ static void print_row(const struct scoring *s, const char *name, const struct sc
     putchar('\n');
 }
 
-/* Of those that were scored. */
+/* Do the scored pairs have several languages? */
 static bool has_languages(const struct scoring *s)
 {
     const char *first = NULL;

@@ -248,7 +248,7 @@ static int search_catalog(struct cli *cli, const struct wanted *w, const char *t
     return cli_flush(status);
 }
 
-/* What does not go together; EX_OK, or the status to leave with. */
+/* Refuses options that exclude each other. Returns EX_OK, or the exit status. */
 static int check_search_options(const struct cli *cli, const struct wanted *w, bool says)
 {
     if (!says && !w->sound)

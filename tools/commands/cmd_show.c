@@ -235,7 +235,7 @@ static void put_known(struct buf *to, unsigned *count, const char *what, const c
     free(line);
 }
 
-/* What the lines above say already, or is about the file's make. */
+/* Is the tag in the lines above already, or only about how the file was made? */
 static bool is_said(const struct read_recording *r, const struct result_tag *tag)
 {
     return strcmp(tag->value, r->title) == 0 || strcmp(tag->value, r->recorded_on) == 0 ||
@@ -339,7 +339,7 @@ static void print_untranscribed(const struct read_recording *r)
         puts("It is not transcribed.");
 }
 
-/* Of a transcription that is done. */
+/* Says why a finished transcription has no text. */
 static const char *why_nothing(struct page *p, const struct read_recording *r)
 {
     enum store_textless kind = TEXTLESS_KINDS;
@@ -404,7 +404,7 @@ static int print_sounds(struct page *p, const struct read_recording *r)
     return 0;
 }
 
-/* Of one kind there may be several results: then it is said which they are. */
+/* A stage may have several results, which must then be told apart. */
 struct results {
     struct buf out;
     char kind[64];

@@ -29,7 +29,7 @@ static int print_status_once(const struct cli *cli, const struct status_wanted *
     return rc;
 }
 
-/* What fits a screen of so many rows (0: any number), where the cursor comes to stand behind it. */
+/* Prints as many lines as fit the screen's rows (0: any number) with the cursor below them. */
 static void put_screen(const char *text, unsigned rows)
 {
     const char *end = text;

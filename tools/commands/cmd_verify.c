@@ -20,7 +20,7 @@
 #include "tools/commands/commands.h"
 #include "tools/writer.h"
 
-/* What is committed together, so that little is read again after an interruption. */
+/* A commit covers at most so many files and BATCH_BYTES: an interrupted command rereads little. */
 #define BATCH_FILES 256
 #define PATIENCE_MS 60000 /* with another command that has the catalog */
 #define BATCH_BYTES ((uint64_t)4 << 30)

@@ -11,7 +11,7 @@ struct commands_entry {
     const char *title;              /* of the group that begins here; NULL: the same group */
 };
 #define COMMANDS_MAX 64
-/* As people read them; ends with one that has no command. */
+/* In the order of the help text; ends with an entry without a command. */
 extern const struct commands_entry commands[];
 /* NULL: none is called that. */
 const struct commands_entry *commands_find(const char *name);

@@ -42,8 +42,8 @@ static int merge_one(struct merging *m, size_t i, bool *opened, struct err *err)
     return rc;
 }
 
-/* An error of the catalog's own ends it; one of a part does not keep the others out. Of a disk that
- * fails nobody knows whose it is: the next part shows it. */
+/* An error of the catalog ends the merge; an error of a part only skips that part. If a disk fails,
+ * the next part shows whether it was the catalog's. */
 static bool is_ours(int code, bool opened)
 {
     return code == ERR_NOMEM || (opened && (code == ERR_FULL || code == ERR_LOCKED));
@@ -157,7 +157,7 @@ static void print_merged(const struct merging *m, bool any_left)
     print_missing(m, any_left);
 }
 
-/* What is left here: of recordings that were cut, what needs them as a whole. */
+/* Reports the work left here: stages that need a cut recording as a whole. */
 static void print_left(uint64_t recordings)
 {
     char n[TEXT_LEN];
@@ -253,8 +253,8 @@ static int all_back(const struct cli *cli, struct err *err)
     return rc;
 }
 
-/* What recordings that were cut need as a whole is a run's, of seconds. What is to be heard is the
- * parts': a run here would do it all on this machine. */
+/* Starts a run of seconds for the work that needs a cut recording as a whole. While parts have
+ * audio left it starts none: that run would decode all of it on this machine. */
 static int finish_merged_catalog(const struct cli *cli, bool given_up)
 {
     const char *const argv[] = {"nightshift", "run",        "--no-progress",

@@ -171,7 +171,7 @@ static void print_submitted(const struct cli *cli, const struct sbatch *s, const
                j->merge, s->dir);
 }
 
-/* Of a folder with parts in it. */
+/* dir holds the parts already. */
 static int submit_folder(const struct cli *cli, struct wanted *w, const char *dir,
                          const char *catalog, uint32_t parts, struct err *err)
 {
@@ -335,8 +335,8 @@ static void look_at_part(const char *path, struct row *r)
     }
 }
 
-/* Of a line "12_7|STATE" or "12_7|CANCELLED by 1000" of array 12: where the state is, which ends
- * there then, and its task. NULL: it is nothing of that; Slurm has warnings, and other jobs. */
+/* Parses "12_7|STATE" or "12_7|CANCELLED by 1000" of array 12: returns the state, NUL-terminated in
+ * place, and its task in *ret. NULL: any other line, such as a warning or another job. */
 static const char *state_in(char *line, const char *array, unsigned long *ret)
 {
     size_t n = strlen(array);
@@ -354,7 +354,7 @@ static const char *state_in(char *line, const char *array, unsigned long *ret)
     return end;
 }
 
-/* What is told later holds. */
+/* A later line overrides an earlier one. */
 static void take_states(struct folder *f, char *text)
 {
     char *next = NULL;
@@ -369,7 +369,7 @@ static void take_states(struct folder *f, char *text)
     }
 }
 
-/* Where there is no accounting, or the job is forgotten, the parts themselves say enough. */
+/* Without accounting, or when Slurm has forgotten the job, the parts themselves say enough. */
 static void ask_slurm(struct folder *f)
 {
     const char *const past[] = {"sacct",       "-n", "-P",          "-X", "-j",
@@ -535,7 +535,7 @@ static uint32_t pieces_of(char *dir)
     return n;
 }
 
-/* What it has done was merged with the others of its folder; the pieces have the rest. */
+/* Splits the rest of a part into pieces; its finished work was merged with its folder. */
 static int again_one(const struct cli *cli, struct wanted *w, const struct folder *f, size_t i,
                      struct err *err)
 {
