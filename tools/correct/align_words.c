@@ -268,9 +268,9 @@ static size_t keep_longest(struct anchor *list, size_t count, size_t *tails, siz
     return length;
 }
 
-/* Of the runs of `gram` words that n words of a and m words of b have once each, the most that are
- * in the same order on both sides, in that order. Newly allocated; NULL where there is none. Time
- * grows as (n + m) log (n + m). ERR_NOMEM. */
+/* Finds runs of `gram` words that occur once in a (n words) and once in b (m words), and keeps the
+ * longest series that has the same order in both. *ret is newly allocated; NULL: there is none.
+ * Time grows as (n + m) log (n + m). ERR_NOMEM. */
 static int anchors_find(const struct word *a, size_t n, const struct word *b, size_t m, size_t gram,
                         struct anchor **ret, size_t *count, struct err *err)
 {
@@ -457,7 +457,7 @@ static int align_between(struct aligner *x, const struct gap *g, unsigned deep, 
     return rc == 0 ? align_gap(x, &part, deep + 1, err) : rc;
 }
 
-/* Where nothing holds a large gap together: its halves, by the time. */
+/* Cuts a large gap without anchors into halves, by time. */
 static int align_halves(struct aligner *x, const struct gap *g, unsigned deep, struct err *err)
 {
     struct gap first = *g, second = *g;

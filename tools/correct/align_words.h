@@ -1,9 +1,9 @@
 /* tools/correct/align_words.h - which words of a file are which words of a transcript.
  *
- * What stands once on both sides is found first, whatever lies between; what is left in between is
- * aligned exactly: the most words that are the same, in the same order, rather side by side and at
- * the same time than scattered. So a file may have a part of the transcript alone, and other times.
- * Eight hours take about a second, other people's texts some seconds. Pure; any thread. */
+ * Runs of words that stand once on both sides are found first, whatever lies between. The gaps
+ * between them are aligned exactly: the most equal words in the same order, preferably side by side
+ * and at the same time. So a file may have a part of the transcript alone, and other times. Eight
+ * hours take about a second, other people's texts some seconds. Pure; any thread. */
 #ifndef NIGHTSHIFT_TOOLS_CORRECT_ALIGN_WORDS_H
 #define NIGHTSHIFT_TOOLS_CORRECT_ALIGN_WORDS_H
 

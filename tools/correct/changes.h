@@ -20,8 +20,8 @@ struct current { /* zero at first; owned: current_free */
     struct labels who; /* whom exports name before its segments */
 };
 void current_free(struct current *c);
-/* Of the current transcription, in order. ERR_NOMEM; ERR_CHANGED: a run
- * transcribed it meanwhile; and what reading brings. */
+/* Reads the segments of the current transcription, in order. ERR_NOMEM; ERR_CHANGED: a run
+ * transcribed it meanwhile; errors of reading. */
 int current_read(struct store *st, int64_t media_id, struct current *ret, struct err *err);
 /* The segment that is said at that time, the last one to begin; NULL: none is. */
 const struct current_segment *current_at(const struct current *c, int64_t ms);
@@ -43,7 +43,7 @@ struct changes { /* zero at first; owned: changes_free */
 };
 void changes_free(struct changes *c);
 
-/* What comes then is of this recording; path, member: as they are shown. ERR_NOMEM. */
+/* Later changes belong to this recording. path, member: in display form. ERR_NOMEM. */
 int changes_begin(struct changes *c, int64_t media_id, const char *path, const char *member,
                   struct err *err);
 /* The segment is to read `text`, with white space as one blank each; what reads so already is left

@@ -210,7 +210,7 @@ static int add_guarded(const struct current *c, const struct cues *cues, struct 
                            "segment %llu has no times, or no \"was\" as others have",
                            (unsigned long long)cue->line);
         rc = find_segment(c, cue, was, &s, &alike, err);
-        /* What reads as it is to read already is left out by both. */
+        /* Both lists leave out a segment that already reads like the file. */
         if (rc == 0)
             rc = changes_add(alike ? changes : refused, s ? s : &gone, text, false, err);
     }

@@ -9,8 +9,7 @@ struct edited {
     size_t segments;        /* that the recording has */
     size_t before, behind;  /* of them, that the file does not have at its ends: they stay */
     size_t nowhere;         /* words of the file that belong to no segment: left out */
-    struct changes refused; /* owned: changes_free. What reads otherwise by now than the file says
-                               that it did */
+    struct changes refused; /* owned: changes_free; segments that changed since the export */
 };
 /* Appends to *changes what the file at `path` says otherwise than the recording reads now
  * (tools/correct/place_cues.h). A file of a page's corrections has what was edited alone, and what

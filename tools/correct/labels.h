@@ -13,8 +13,8 @@ void labels_free(struct labels *l);
 int labels_add(struct labels *l, const char *name,
                struct err *err); /* "" and known ones: nothing */
 
-/* Takes "NAME: " and "[NAME] " away from the beginning of every cue. Of names that nobody has
- * nothing is known: they are words. */
+/* Takes "NAME: " and "[NAME] " away from the beginning of every cue. A name that no speaker has
+ * stays in the text. */
 void labels_strip(const struct labels *l, struct cues *cues);
 
 #endif

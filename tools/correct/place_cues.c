@@ -58,8 +58,8 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* How much later the file says what is said around word j: the median of the known ones. Of a few
- * cues nothing is believed: theirs may be other words than before, in the same time. */
+/* How many ms later the file has the words around word j: the median of the matched ones. 0 with
+ * few cues: their words may have been replaced within the same time. */
 static int64_t shift_at(const struct placer *x, size_t j)
 {
     int64_t late[2 * AROUND];
@@ -272,7 +272,7 @@ static void put_lines(struct placer *x, const struct piece *p)
 
 /* ------------------------------------------------------------------------------- words */
 
-/* Where the cues end that have no known word. */
+/* The end of the cues that have no known word. */
 static size_t lines_end(const struct placer *x, size_t begin, size_t end)
 {
     if (end < x->b.count)
@@ -391,7 +391,7 @@ static bool is_same(const struct placer *x, size_t from, size_t to, size_t j0, s
     return true;
 }
 
-/* What the segment is to read by the words j0 to j1 of the file; NULL: what it reads now. */
+/* The segment's new text, from words j0 to j1 of the file; NULL: it does not change. */
 static int make_text(const struct placer *x, size_t segment, size_t j0, size_t j1,
                      const struct placed *range, char **ret, struct err *err)
 {

@@ -264,7 +264,7 @@ static size_t column_of(const struct reading *r, const char *const *names)
     return NONE;
 }
 
-/* Of a tag both are kept; of two that name the recording nobody knows which one does. */
+/* Two columns may give one tag, and both are kept; but only one column can name the recording. */
 static int check_once(const struct reading *r, size_t column, struct err *err)
 {
     for (size_t i = column + 1; column != NONE && i < r->columns; i++)

@@ -174,8 +174,8 @@ static size_t past_blanks(const struct codepoints *t, size_t i)
 
 /* ------------------------------------------------------------------------------- words */
 
-/* What is written for what. The order matters: a longer form stands before one that is its end. A
- * form that begins with an apostrophe or "n't" is an ending, the others are whole words. */
+/* Forms and their replacements. The order matters: a longer form stands before one that is its end.
+ * A form that begins with an apostrophe or "n't" is an ending, the others are whole words. */
 static const struct {
     const char *said, *meant;
 } forms[] = {

@@ -275,7 +275,7 @@ static bool ends_in(const struct numbers *n, size_t zeros)
     return true;
 }
 
-/* What is typed begins anew behind a nought, as it does behind nothing. */
+/* A single zero before typed digits is dropped. */
 static void append_typed_digits(struct numbers *n, const void *s, size_t len)
 {
     if (n->state == WHOLE && n->value.len == 1 && n->value.data[0] == '0')

@@ -243,7 +243,7 @@ static bool ends_with_path(const char *path, const char *end)
     return a >= b && strcmp(path + a - b, end) == 0 && (a == b || path[a - b - 1] == '/');
 }
 
-/* Of the n of the same last part, the one that fits; NULL: none or several. */
+/* Chooses among n files with the same last part the one that fits; NULL: none or several do. */
 static const struct known *choose_known_file(const struct known *first, size_t n, const char *name)
 {
     const struct known *found = NULL;

@@ -25,7 +25,7 @@ struct pairs {
 void pairs_free(struct pairs *p);
 
 /* Two files, or the files of two folders whose names without their endings are the same below them.
- * Of several endings of one name one is taken. ERR_MISSING: nothing there, or no transcripts. */
+ * If a name has several endings, one of them is taken. ERR_MISSING: no file, or no transcript. */
 int pairs_of_files(struct pairs *p, const char *reference, const char *hypothesis, struct err *err);
 
 /* The references' recordings in the catalog: those of the same name without endings; among several,

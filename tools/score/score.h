@@ -29,7 +29,7 @@ void score_add(struct score *sum, const struct score *s);
  * many errors in texts so long that it would take longer than minutes. */
 int score_units(const uint32_t *reference, size_t n, const uint32_t *hypothesis, size_t m,
                 struct score *ret, struct err *err);
-/* Valid UTF-8, NUL-terminated; words are parted by blanks. As score_units. */
+/* Valid UTF-8, NUL-terminated; words are parted by blanks. Errors as in score_units. */
 int score_words(const char *reference, const char *hypothesis, struct score *ret, struct err *err);
 /* Characters are code points; a run of blanks counts as one, those at the ends not at all. */
 int score_characters(const char *reference, const char *hypothesis, struct score *ret,
