@@ -7,7 +7,7 @@
 
 #define AGAIN_MAX 16 /* what comes beyond is counted with the last one */
 
-/* What a stage is asked for in place of another one. */
+/* A stage that is enqueued in place of another one. */
 struct again_item {
     const struct store_stage *stage; /* of the groups */
     int64_t was;                     /* the other one's id */

@@ -105,8 +105,8 @@ static int walk_roots(struct enqueue_work *q, const char *const *roots, uint32_t
     return rc;
 }
 
-/* What has vanished is said once, by the first job: it has been told of everything by then. What is
- * unread is said by each, since each may have noted members of an archive that is not read to its
+/* The first job ends last and reports what has vanished: it has been told of everything by then.
+ * Each job reports what is unread: it may have noted members of an archive that was not read to its
  * end, which must not look unchanged. */
 static int end_all(struct enqueue_work *q, const char *const *walked, uint32_t walked_count,
                    struct err *err)

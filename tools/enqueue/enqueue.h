@@ -1,8 +1,8 @@
 /* tools/enqueue/enqueue.h - from paths to requests: walks, sniffs, fingerprints, looks into
  * archives.
  *
- * One thread. What is wrong with a file is said on standard error, kept for the catalog, and never
- * ends the walk. */
+ * One thread. A file's errors are printed on standard error and kept in the catalog; they never end
+ * the walk. */
 #ifndef NIGHTSHIFT_TOOLS_ENQUEUE_ENQUEUE_H
 #define NIGHTSHIFT_TOOLS_ENQUEUE_ENQUEUE_H
 
@@ -13,7 +13,7 @@
 int enqueue_paths(const struct enqueue_options *o, struct writer *writer, struct store *known,
                   const char *const *roots, uint32_t root_count, struct enqueue_result *ret,
                   struct err *err);
-/* Of a root for which stat says that it is not there: a sentence, without a full stop. Static. */
+/* A sentence about a root that stat does not find, without a full stop. Static. */
 const char *enqueue_absent(const char *root);
 
 #endif

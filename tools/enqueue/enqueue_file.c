@@ -15,7 +15,7 @@
 #include "workers/media/stream/fingerprint.h"
 #include "workers/media/stream/kinds.h"
 
-/* What a dry run has counted it as. */
+/* Says how a dry run counted it. */
 static const char *counted_as(const struct store_enqueue_counts *before,
                               const struct store_enqueue_counts *after)
 {
@@ -245,8 +245,7 @@ static int cannot_be_decoded(struct enqueue_work *q, const struct walk_entry *e,
     return rc == 0 && same ? batch_kept(q->first, k->place_ids, k->count, err) : rc;
 }
 
-/* What a page of `export --format html` plays (tools/export/html): a recording's sound once more.
- */
+/* Is it a copy of a recording that `export --format html` made (tools/export/html)? */
 static bool is_of_page(const struct enqueue_work *q, const struct walk_entry *e)
 {
     static const char folder[] = "/media/";
@@ -305,8 +304,8 @@ static int look_into(struct enqueue_work *q, const struct walk_entry *e,
     return rc;
 }
 
-/* Would look_into take what the catalog knows of it, by its name alone? Of an archive's members the
- * patterns may leave some out. */
+/* Would look_into take all that the catalog knows of it, by its name alone? Patterns may leave out
+ * members of an archive. */
 static bool is_plain(const struct enqueue_work *q, const struct walk_entry *e)
 {
     enum media_kind kind;
@@ -318,8 +317,8 @@ static bool is_plain(const struct enqueue_work *q, const struct walk_entry *e)
     return kind == MEDIA_RECORDING || q->o->all;
 }
 
-/* What the catalog knows of the path: *k for all stages but k->has_task_all, which is has[i] for
- * each of them. ERR_EMPTY: nothing. */
+/* Looks the path up in the catalog. *k holds for all stages, except that has[i] stands for
+ * k->has_task_all of stage i. ERR_EMPTY: not found. */
 static int look_up(struct enqueue_work *q, const struct walk_entry *e, struct store_known *k,
                    bool *has, struct err *err)
 {
@@ -368,7 +367,7 @@ int enqueue_file(struct enqueue_work *q, const struct walk_entry *e, struct err 
         enqueue_take(q, e->path, e->path_len, "", 0, k.count, "known");
         rc = 0;
         for (uint32_t i = 0; rc == 0 && i < q->group->count; i++)
-            /* What it is to do already may come at another time. */
+            /* A new priority also applies to tasks that are there already. */
             rc = has[i] && !q->o->has_priority
                      ? batch_same(q->now->of[i], k.place_ids, k.count, err)
                      : batch_known(q->now->of[i], k.place_ids, k.count, err);

@@ -35,7 +35,7 @@ struct enqueue_options {
 };
 
 struct enqueue_result {
-    /* As the first job of each group has counted, but the tasks of all; in a dry run none. */
+    /* Counts of each group's first job, but tasks of all jobs; a dry run has no tasks. */
     struct store_enqueue_counts counts;
     uint64_t files;    /* looked at */
     uint64_t found;    /* recordings, before the catalog has counted them */
@@ -93,7 +93,7 @@ void enqueue_take(struct enqueue_work *q, const char *path, size_t path_len, con
 int enqueue_trouble_at(struct enqueue_work *q, const struct walk_entry *e, const char *member,
                        uint32_t nth, const struct err *why, struct err *err);
 /* A recording of a kind that nothing here can decode: left in the catalog, and said once for each
- * kind. Of an archive whose other members were read, this does not count as unread. */
+ * kind. An archive whose other members were read does not count as unread for this. */
 int enqueue_undecodable(struct enqueue_work *q, const struct walk_entry *e, const char *member,
                         uint32_t nth, const char *sentence, struct err *err);
 /* A file or folder that could not be, for this errno. */

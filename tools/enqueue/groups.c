@@ -57,7 +57,7 @@ void groups_free(struct groups *g)
 
 /* ------------------------------------------------------------------------------- what is said */
 
-/* What lies below another root is part of that one. */
+/* Drops roots that lie below another root. */
 static int keep_roots(struct groups_own *own, const char *const *roots, size_t count,
                       struct err *err)
 {
@@ -141,10 +141,10 @@ static bool wants_times(const struct groups_own *own, const char *path)
            !strstr(row->options, "word-timestamps") && !has_own_below(own, path);
 }
 
-/* What the wish makes of a recipe for the kind; row NULL: there is none. The model and voice
- * activity stay where it says nothing of them; --again with the bare option takes the usual ones. A
- * transcription gets times of words where speakers are told apart, unless it is the recipe's, which
- * has none, and `times` does not say so. */
+/* Applies the wish to the kind's recipe; row NULL: there is none. The model and voice activity stay
+ * unless the wish names them; --again with the bare option takes the usual ones. A transcription
+ * gets times of words if speakers are told apart, unless the recipe's has none and `times` is not
+ * set. */
 static int build_root_options(struct groups_own *own, struct root *root, size_t kind,
                               struct enqueue_wish w, const struct recipe_row *row, struct err *err)
 {
@@ -186,9 +186,8 @@ static int say_times(struct groups_own *own, struct root *root, const struct rec
     return rc;
 }
 
-/* What is done at a root with one kind. A transcription belongs to it where nothing was said
- * before, and where others are asked for without --no-transcribe: then as the catalog had it last.
- */
+/* Decides what is done at a root with one kind. A transcription is added if nothing was asked for
+ * before, and if others are asked for without --no-transcribe: then as the catalog had it last. */
 static int say_kind(struct groups_own *own, struct root *root, size_t kind, struct err *err)
 {
     const struct enqueue_wish *w = own->wish;
@@ -324,7 +323,7 @@ static int build_group_stages(const struct groups_own *own, struct store *known,
     return rc;
 }
 
-/* What goes on as it was does so with the same model: other files are another one. */
+/* A stage that continues needs the same model: other files are another model. */
 static int check_model(const struct groups_kind *k, const struct recipe_row *row, char doing[200],
                        struct err *err)
 {

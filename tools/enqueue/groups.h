@@ -23,7 +23,7 @@ struct groups_kind {
     uint32_t root_count;
     char *options;
     bool replaces;
-    /* What enqueue_paths says of it. */
+    /* Filled in by enqueue_paths. */
     int64_t job_id;                      /* 0 in a dry run */
     uint64_t tasks;                      /* new ones; 0 in a dry run */
     uint64_t lacking;                    /* recordings without the transcription that it works on */
@@ -60,8 +60,8 @@ struct groups {
 };
 
 /* roots: absolute; borrowed, as is the wish, for the life of *ret. known: the catalog, or NULL.
- * again: what is there by other options is done again, and models are taken as they are here now.
- * *doing as of enqueue_stages_find. What *ret holds is to be freed in any case. */
+ * again: work done with other options is done again, with the models that are here now. *doing as
+ * in enqueue_stages_find. The caller frees *ret even on error. */
 int groups_make(const struct enqueue_wish *w, bool again, struct store *known,
                 const char *const *roots, uint32_t root_count, struct groups *ret, char doing[200],
                 struct err *err);
@@ -73,8 +73,8 @@ uint32_t groups_of(const struct groups *g, const char *path, size_t len);
 /* Is that a stage of a folder of its own below the path? */
 bool groups_have_below(const struct groups *g, const char *path, const struct store_stage *stage);
 
-/* What is asked for otherwise than by the recipe: fn gets a stage, and the path, at or below which
- * recordings may have another one of its kind. */
+/* Passes fn each stage that differs from the recipe, and the path at or below which recordings may
+ * have another stage of its kind. */
 typedef int (*groups_new_fn)(void *arg, const struct store_stage *stage, const char *root,
                              struct err *err);
 int groups_new(const struct groups *g, groups_new_fn fn, void *arg, struct err *err);

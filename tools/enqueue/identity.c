@@ -19,7 +19,7 @@
 
 static_assert(STORE_WHOLE_BYTES == FINGERPRINT_WHOLE, "what a fingerprint is of");
 
-/* What is known of a fingerprint. */
+/* Who has met a fingerprint before. */
 struct known {
     struct store_met met; /* by the catalog */
     /* By this walk alone, of which the catalog has not been told; or NULL. */
@@ -129,7 +129,7 @@ static int on_origin(void *arg, const struct store_origin *o)
     return s->k->has_hash;
 }
 
-/* What was read of recordings that the catalog has, and is perhaps not sent yet. */
+/* A hash read for a recording of the catalog, perhaps not sent yet. */
 struct learned {
     int64_t media_id;
     uint8_t hash[HASH_BYTES];
@@ -200,7 +200,8 @@ static int known_hash(struct enqueue_work *q, const struct stat *st, struct stor
     return rc < 0 ? rc : 0;
 }
 
-/* Of a file that this walk has found; false: it cannot be had. mtime_ns: NULL, whatever it is. */
+/* Hashes a file that this walk has found; false: it cannot be read, or has changed. mtime_ns NULL:
+ * any time will do. */
 static bool found_hash(struct enqueue_work *q, const struct store_found *of, const char *path,
                        const int64_t *mtime_ns, uint8_t ret[HASH_BYTES])
 {
@@ -297,9 +298,9 @@ static int find_known_content(struct enqueue_work *q, const struct store_found *
 }
 
 /* Has nobody written the file since it was seen at its place? Some file systems give it another
- * inode or device each time they are mounted; and who puts another file in its place, with its
- * times, changes the time of that inode. Where no hash is known nothing was heard of it either, and
- * what lies there is what is meant. */
+ * inode or device at each mount; but whoever replaces it, even with its times, changes the inode's
+ * ctime. Without a known hash nothing was transcribed either, and the file there is the one that is
+ * meant. */
 static bool is_untouched(const struct store_met *m, const struct stat *st,
                          const struct store_found *f)
 {
@@ -310,7 +311,8 @@ static bool is_untouched(const struct store_met *m, const struct stat *st,
            st->st_ctim.tv_sec < m->place_seen_s - CLOCKS_APART_S;
 }
 
-/* As the catalog decides where its place has what has its fingerprint, and no hash is known. */
+/* The catalog's own rule without a known hash: the place holds that recording, with the same size
+ * and time. */
 static bool lies_there(const struct store_met *m, const struct store_found *f)
 {
     return m->place_id && m->place_media == m->media_id && !m->place_unproven &&

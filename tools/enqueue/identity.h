@@ -1,10 +1,10 @@
 /* tools/enqueue/identity.h - is what was found a recording that is known?
  *
  * Two files are one recording when all their bytes are equal, which only reading them whole tells;
- * the fingerprint (workers/media/stream/fingerprint.h) only tells that they differ. So what has the
- * fingerprint of nothing else is new, and not read; what has that of a recording that is known, or
- * was found before in the same walk, is read whole, as is that recording's file, where the hash of
- * it is not known. Where the bytes differ, or cannot be had, it is a recording of its own. One
+ * the fingerprint (workers/media/stream/fingerprint.h) only tells that they differ. So a file with
+ * a new fingerprint is a new recording, and is not read. A file with the fingerprint of a known
+ * recording, or of one found earlier in the walk, is read whole; so is that recording's file if its
+ * hash is not known. If the bytes differ or cannot be read, it is a recording of its own. One
  * thread. */
 #ifndef NIGHTSHIFT_TOOLS_ENQUEUE_IDENTITY_H
 #define NIGHTSHIFT_TOOLS_ENQUEUE_IDENTITY_H
@@ -21,8 +21,8 @@ int identity_of(struct enqueue_work *q, int fd, const struct stat *st, struct st
 /* Frees what was learned of recordings in this walk. */
 void identity_forget(struct enqueue_work *q);
 
-/* For batch_on_unproven: another enqueue brought a recording that looks like this one after it was
- * looked at. arg: struct enqueue_work. */
+/* A callback of batch_on_unproven: another enqueue has since added a recording that looks like this
+ * one. arg: struct enqueue_work. */
 int identity_again(void *arg, struct batch *b, const struct store_found *f, struct err *err);
 
 #endif

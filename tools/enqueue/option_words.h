@@ -9,12 +9,12 @@
 
 #include "tools/enqueue/stages/enqueue_stages.h"
 
-/* Was there a word on how? */
+/* Does the wish name any option? */
 bool said_anything(const struct enqueue_wish *w);
 /* *ret newly allocated; kind: in stage_kinds. */
 int said_options(const struct enqueue_wish *w, size_t kind, char **ret, struct err *err);
-/* As people said them, in brackets: " (--beam-size=2 --language=en)"; without the model, which its
- * name is said of, and nothing where nothing else was said. stage: its name. */
+/* Puts the options as users typed them: " (--beam-size=2 --language=en)". Leaves out the model, and
+ * puts nothing if there is no other option. stage: its name. */
 void said_words(const char *options, const char *stage, struct buf *out);
 /* Says them to a wish that holds nothing of this kind; `rest`: to one that does, and then the model
  * and voice activity alone, where it says nothing of these. The wish's strings lie in `keep`, a

@@ -12,7 +12,7 @@ struct paths {
 };
 #define PATHS_OF(array, n) ((struct paths){(array), (n), sizeof(*(array))})
 
-/* For qsort. */
+/* A comparison for qsort. */
 int paths_compare(const void *a, const void *b);
 /* The element whose path is these n bytes; NULL: there is none. */
 const void *paths_exact(struct paths p, const char *path, size_t n);

@@ -26,11 +26,11 @@ int recipes_read(struct store *known, struct recipes **ret, struct err *err);
 void recipes_free(struct recipes *r); /* NULL is fine */
 
 struct paths recipes_places(const struct recipes *r); /* of struct recipe_place */
-/* Of a kind (in stage_kinds) that of the nearest at or above the path; NULL: there is none. */
+/* The kind's (in stage_kinds) recipe at the path, or nearest above it; NULL: there is none. */
 const struct recipe_row *recipes_of(const struct recipes *r, const char *path, size_t kind);
-/* Is there any, of whichever kind? */
+/* Has any kind a recipe there? */
 bool recipes_any(const struct recipes *r, const char *path);
-/* That by which an enqueue was to transcribe last, wherever; NULL: none was. */
+/* The recipe of the last enqueue that was to transcribe, at any path; NULL: there is none. */
 const struct recipe_row *recipes_newest(const struct recipes *r);
 
 #endif

@@ -148,8 +148,8 @@ static void print_wrapped(struct buf *b)
     buf_clear(b);
 }
 
-/* Of the recordings of a job those whose text is there: 0 where several jobs transcribe, or some
- * were asked for before, since nobody counts them by job. */
+/* Recordings of a job that have their text already. 0 if several jobs transcribe or some were
+ * enqueued before, since nobody counts them by job. */
 static uint64_t told_of(const struct summary *s, const struct groups_kind *k)
 {
     const struct groups *g = s->groups;
@@ -262,7 +262,7 @@ static void put_stages(const struct groups_kind **list, uint32_t n, bool options
 
 #define STAGES_SAID 16
 
-/* What nobody said this time, behind what is otherwise. */
+/* Prints the stages that keep their last options, behind those that changed. */
 static void print_kept(const struct summary *s)
 {
     const struct groups_kind *list[STAGES_SAID];
@@ -279,7 +279,7 @@ static void print_kept(const struct summary *s)
     buf_free(&b);
 }
 
-/* What is done a second time, or would be if this were no dry run. */
+/* Prints what is done a second time, or would be without --dry-run. */
 static void print_again(const struct summary *s)
 {
     struct buf b = BUF_INIT;
@@ -333,7 +333,7 @@ static void print_whole(const struct groups *g)
                   0);
 }
 
-/* What people may not have expected of the models that were taken. */
+/* Prints notes on the chosen models that users may not expect. */
 static void print_notes(const struct summary *s)
 {
     const char *last = "";
@@ -370,7 +370,7 @@ static void print_dry(const struct summary *s)
     buf_free(&b);
 }
 
-/* What is otherwise now without being new: " 12 recordings have ..." */
+/* Puts what changed for known recordings: " 12 recordings have ..." */
 static void put_otherwise(const struct groups_kind *k, struct buf *out)
 {
     char n[TEXT_LEN];

@@ -119,7 +119,7 @@ static void add_folder(struct look *l, const FTSENT *e)
         l->deaf = true;
 }
 
-/* Is it what an enqueue skips for its name? What was named itself is not. */
+/* Is it what an enqueue skips for its name? A path that the user named is never skipped. */
 static bool is_skipped(const struct look *l, const FTSENT *e)
 {
     const enum skip_reason why =

@@ -1,11 +1,11 @@
 /* tools/enqueue/watching.h - stays with files and folders, and enqueues what comes.
  *
- * A look goes over names, sizes and times alone. Where they differ from what was enqueued last, an
- * `enqueue` of all roots follows, in a process of its own, which judges what is finalized as of the
- * look: what it takes is what the look saw. A look follows events (inotify), a
- * while after them; where there are none (network shares, a root that is not there, more folders
- * than the kernel lets be watched) it comes every so often. What the events were does not matter,
- * so that none is missed when the kernel's queue overflows. One thread. */
+ * A look compares names, sizes and times alone. If they differ from what was enqueued last, it
+ * starts an `enqueue` of all roots in a process of its own. That process judges which files are
+ * stable as of the look, so it takes what the look saw. A look follows some time after inotify
+ * events; without them (network shares, a root that is not there, more folders than the kernel can
+ * watch) it comes every poll_ms. It ignores what the events were, so none is missed when the
+ * kernel's queue overflows. One thread. */
 #ifndef NIGHTSHIFT_TOOLS_ENQUEUE_WATCHING_H
 #define NIGHTSHIFT_TOOLS_ENQUEUE_WATCHING_H
 

@@ -121,7 +121,7 @@ static const void *copy_to_arena(char *arena, size_t *used, const void *bytes, s
     return at;
 }
 
-/* What the catalog left out, out of the way of what is gathered next. */
+/* A copy of what the catalog left out, so that gathering can go on. */
 struct left {
     struct store_found *list;
     char *bytes;
@@ -199,7 +199,7 @@ static int flush_troubles(struct batch *b, struct err *err)
     return rc;
 }
 
-/* Where a fingerprint stands in `slots`, or would. */
+/* The fingerprint's index in `slots`, or the free one for it. */
 static uint32_t slot_of(const struct batch *b, const uint8_t fingerprint[16])
 {
     uint32_t at;
@@ -233,7 +233,7 @@ int batch_found(struct batch *b, const struct store_found *f, struct err *err)
         return err_set(err, ERR_LIMIT, "a name is longer than %d bytes", REQUEST_MAX_PATH);
     if (!b->writer)
         return dry_run_found(b->dry_run, f, &b->counts, err);
-    /* What is flushed may come back, as unproven. */
+    /* Flushed recordings may come back as unproven. */
     while (rc == 0 && (b->found_n == REQUEST_MAX_FOUND ||
                        b->found_used + f->path_len + f->member_len > ARENA_BYTES))
         rc = flush_found(b, err);

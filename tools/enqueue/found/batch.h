@@ -18,8 +18,8 @@ int batch_begin(struct writer *writer, struct dry_run *dry_run, const struct req
 void batch_free(struct batch *b); /* NULL is fine; what was not sent is dropped */
 
 int batch_found(struct batch *b, const struct store_found *f, struct err *err);
-/* What was gathered of this fingerprint first and is not sent yet, which may be given its hash;
- * NULL: nothing was. Until the next call of the batch. */
+/* The first recording with this fingerprint that is not sent yet; the caller may set its hash.
+ * NULL: there is none. Valid until the next call of the batch. */
 struct store_found *batch_holds(struct batch *b, const uint8_t fingerprint[16]);
 /* fn gets what the catalog left out as unproven (struct request_reply), to be read whole and
  * gathered again; f is borrowed, and its strings end with a NUL. */

@@ -236,8 +236,8 @@ static int by_media(const void *a, const void *b)
     return (x->place_id > y->place_id) - (x->place_id < y->place_id);
 }
 
-/* Of one recording's places, which come one after the other; those of overlapping roots twice.
- * Returns how many they are. */
+/* Counts one recording's places, which are adjacent in the list, and twice there if roots overlap.
+ * Returns how many rows they have. */
 static size_t count_media(const struct dry_run *f, size_t first,
                           struct store_enqueue_counts *counts)
 {

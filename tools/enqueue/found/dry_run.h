@@ -16,11 +16,11 @@ struct dry_run;
 int dry_run_new(struct store *known, struct dry_run **ret, struct err *err);
 void dry_run_free(struct dry_run *f); /* NULL is fine */
 
-/* As an ADD of it, added to *counts. */
+/* Adds to *counts what an ADD of it would count. */
 int dry_run_found(struct dry_run *f, const struct store_found *found,
                   struct store_enqueue_counts *counts, struct err *err);
-/* What is known of a fingerprint (of more than STORE_WHOLE_BYTES) by this walk alone: the hash of
- * all bytes, or where these may be read. NULL: nothing. Valid until the next dry_run_found. */
+/* A fingerprint (of more than STORE_WHOLE_BYTES) that only this walk has met: the hash of all
+ * bytes, or the path to read them from. NULL: not met. Valid until the next dry_run_found. */
 struct dry_run_content {
     uint8_t fingerprint[16];
     bool has_hash;
@@ -28,10 +28,10 @@ struct dry_run_content {
     char *path; /* NULL: they are a member's */
 };
 struct dry_run_content *dry_run_content(const struct dry_run *f, const uint8_t fingerprint[16]);
-/* As a SAME, but of the counts `back` alone. counts: or NULL. */
+/* Does the work of a SAME, but counts `back` alone. counts may be NULL. */
 int dry_run_same(struct dry_run *f, const int64_t *place_ids, uint32_t n,
                  struct store_enqueue_counts *counts, struct err *err);
-/* As the END, when all else was told: vanished and gone of *counts. */
+/* Does the work of the END, after all else: counts `vanished` and `gone`. */
 int dry_run_end(struct dry_run *f, const struct request *end, struct store_enqueue_counts *counts,
                 struct err *err);
 

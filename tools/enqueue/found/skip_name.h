@@ -14,7 +14,7 @@ enum skip_reason {
     SKIP_REASONS
 };
 
-/* For machines, and in a list: "trash", "system", "unfinished", "hidden"; "" for SKIP_NONE. */
+/* A word for programs and lists: "trash", "system", "unfinished", "hidden"; "" for SKIP_NONE. */
 const char *skip_word(enum skip_reason reason);
 
 /* By the last name of `path`, whatever lies above it. */

@@ -165,7 +165,7 @@ static void path_pop(struct walk *w, size_t len)
     w->path[len] = 0;
 }
 
-/* What `name` is; adds it to dirs when it is to be entered, else tells the caller of it. */
+/* Examines `name`: adds it to dirs if it is to be entered, else passes it to the callback. */
 static int look_at(struct walk *w, int dir, const char *name, struct names *dirs, struct err *err)
 {
     struct stat st, target;

@@ -53,7 +53,7 @@ struct walk_options {                            /* borrowed for the life of the
 struct walk;
 int walk_new(const struct walk_options *o, struct walk **ret, struct err *err);
 /* One root: a file or directory, as cli_absolute gives it. Several in one walk share the memory of
- * the directories seen. ERR_MISSING: not there. What the callback returned, when not 0. */
+ * the directories seen. ERR_MISSING: not there. Returns the callback's value if it is not 0. */
 int walk_root(struct walk *w, const char *root, struct err *err);
 void walk_free(struct walk *w);
 

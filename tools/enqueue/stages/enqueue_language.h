@@ -9,8 +9,8 @@ struct transcribe_params; /* workers/stages/transcribe/transcribe_params.h */
 struct vocabulary;        /* workers/text/tokenizer/vocabulary.h */
 
 /* Names and codes, in upper or lower case and with commas between them, become codes in ascending
- * order, each once: "German,en" is "de,en". "auto" is "". What is neither name nor code stays, in
- * lower case, for the model to know. ERR_USAGE. */
+ * order, each once: "German,en" is "de,en". "auto" is "". A word that is neither stays, in lower
+ * case: the model may know it. ERR_USAGE. */
 int enqueue_language_take(const char *value, struct transcribe_params *p, struct err *err);
 /* Does the model know them? English said to an English-only model is left out of p, for it is one
  * stage with and without. ERR_USAGE: it does not; what was meant. */

@@ -17,7 +17,7 @@ static bool is_folder(const char *path, bool *there)
     return *there && S_ISDIR(st.st_mode);
 }
 
-/* What model_dir_find says of fetching is so of what is on a hub. */
+/* model_dir_find's advice to fetch a model fits only models on a hub. */
 static int not_found(const struct stage_kind *k, const char *model, struct err *err)
 {
     bool there;

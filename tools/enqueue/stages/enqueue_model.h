@@ -15,7 +15,7 @@ int enqueue_model_find(const struct stage_kind *k, const char *model, char **ret
 /* The model to transcribe with where nobody names one: the best of OpenAI's that is here. A
  * literal; NULL: none of them is here. */
 const char *enqueue_model_usual(void);
-/* What is said then: ERR_MODEL, with the command that helps. */
+/* The error for that case: ERR_MODEL, with the command that helps. */
 int enqueue_model_none(struct err *err);
 
 /* Whether a word behind its option (an argument of its own) is the folder or name of a model for

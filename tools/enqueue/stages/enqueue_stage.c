@@ -163,7 +163,7 @@ int enqueue_stage_vad(struct enqueue_params *p, char *note, size_t note_len, str
     return rc;
 }
 
-/* What the catalog calls it: of a short name ("small") what it stands for here. */
+/* The model's name in the catalog; a short name ("small") is written out. */
 static const char *whole_name(const char *model)
 {
     const char *known = access(model, F_OK) != 0 ? model_dir_known(model) : NULL;

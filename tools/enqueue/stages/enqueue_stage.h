@@ -1,5 +1,5 @@
 /* tools/enqueue/stages/enqueue_stage.h - the stage that an enqueue asks for: which model, whether
- * its files are whole, whether it can do what the options say. What is wrong is said now and not in
+ * its files are whole, whether it can do what the options say. Errors are reported now, not during
  * the night.
  *
  * Main thread. */
@@ -21,8 +21,8 @@ struct enqueue_stage { /* owned; enqueue_stage_free */
     bool english; /* the model knows no other language */
 };
 
-/* *stage borrows from model and *ret. ERR_USAGE: this model cannot do that; ERR_MODEL. What *ret
- * holds is to be freed in any case. */
+/* *stage borrows from model and *ret. ERR_USAGE: this model cannot do that; ERR_MODEL. The caller
+ * frees *ret even on error. */
 int enqueue_stage_find(const char *model, const struct transcribe_params *p,
                        struct enqueue_stage *ret, struct store_stage *stage, struct err *err);
 void enqueue_stage_free(struct enqueue_stage *s);

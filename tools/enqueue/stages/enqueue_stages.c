@@ -29,7 +29,7 @@ static int match_stage_row(void *arg, const struct read_progress *row)
     return l->found;
 }
 
-/* What --no-transcribe leaves out must be there for what works on it. */
+/* With --no-transcribe, a stage that works on a transcription needs one in the catalog. */
 static int must_be_there(const struct stage_kind *k, struct store *known,
                          const struct enqueue_stages *all, struct err *err)
 {
@@ -44,8 +44,7 @@ static int must_be_there(const struct stage_kind *k, struct store *known,
                    k->option, known && l.wanted->name ? " like that" : "");
 }
 
-/* What a recipe names, and is not here any more or cannot be used: a model, or (NULL) that of voice
- * activity. */
+/* Reports that a recipe's model is missing or unusable; model NULL: that of voice activity. */
 static int report_missing_model(const struct enqueue_wish *w, size_t kind, const char *model,
                                 int rc, char doing[200], struct err *err)
 {
@@ -123,8 +122,8 @@ static void put_source(const struct store_stage *source, const struct param_fiel
     snprintf((char *)params + f->offset, f->size, "%s/%s", source->model_hash, hex);
 }
 
-/* What is heard of a recording is said once, of its transcription, and stages that hear the mix
- * hear the mix of what others hear apart. */
+/* The transcription's channels and tracks apply to all stages. Stages that hear only the mix get
+ * the mix of what others hear apart. */
 static void put_hearing(const struct stage_kind *k, struct hearing_words words, void *params)
 {
     const struct param_field *channels = param_table_find(k->params, "channels"),
@@ -138,7 +137,7 @@ static void put_hearing(const struct stage_kind *k, struct hearing_words words, 
         memcpy((char *)params + tracks->offset, words.tracks, sizeof(words.tracks));
 }
 
-/* Of a stage that has it beside the transcription. */
+/* Sets the voice activity model of a stage other than the transcription. */
 static int put_vad(size_t which, struct enqueue_wish *w, void *params, struct err *err)
 {
     const struct param_table *t = stage_kinds[which]->params;

@@ -20,12 +20,12 @@ struct enqueue_stages {
 
 /* Finds models and checks them as far as their headers say. known: the catalog, or NULL. The wish
  * is told what was found where it says nothing: the models, and whether there is voice activity.
- * *doing says in a few words what failed; "" when it is the options. What *ret holds is to be freed
- * in any case. */
+ * *doing says in a few words what failed; "" when it is the options. The caller frees *ret even on
+ * error. */
 int enqueue_stages_find(struct enqueue_wish *w, struct store *known, struct enqueue_stages *ret,
                         char doing[200], struct err *err);
 /* One stage of stage_kinds alone, without a catalog, for whoever measures it: ret->stages[0].
- * model: its name or folder; "": the usual one. As above. */
+ * model: its name or folder; "": the usual one. The rest as in enqueue_stages_find. */
 int enqueue_stages_one(size_t which, const char *model, struct enqueue_stages *ret, char doing[200],
                        struct err *err);
 void enqueue_stages_free(struct enqueue_stages *s);

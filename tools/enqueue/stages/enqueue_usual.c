@@ -28,8 +28,9 @@ static int nothing_here(const struct stage_kind *k, struct err *err)
                    k->model, k->hub, k->embedded ? "a free one" : "it", k->option);
 }
 
-/* A folder that the user made for it, and that holds no model (model_dir_find found none): to take
- * another one in its place would be found out in the morning. What a pull began, it completes. */
+/* Refuses a folder that the user made for the model but that holds none (model_dir_find found
+ * none): the user would notice another model only in the morning. A folder that `model pull` began
+ * is not refused: the pull completes it. */
 static int refuse_half_made(const struct stage_kind *k, const char *own, struct err *err)
 {
     char path[PATH_MAX];
@@ -60,8 +61,8 @@ static int keep_last(void *arg, const struct read_progress *row)
     return 0;
 }
 
-/* What the model of `model pull` says would count in place of what another one has said, unless
- * that is the one of the demo. */
+/* Refuses the model of `model pull` if its results would replace those of another model, unless
+ * that is the demo's. */
 static int refuse_another(const struct stage_kind *k, struct store *known, struct err *err)
 {
     struct last last = {.stage = k->name};

@@ -229,7 +229,7 @@ const char *enqueue_wish_transcribes(const struct enqueue_wish *w)
     return w->model ? "model" : enqueue_params_given(&w->params);
 }
 
-/* What a stage's options must agree on, and that it is asked for. */
+/* Checks that a stage's options agree, and that the stage is asked for. */
 static int options_agree(const struct enqueue_wish *w, size_t stage, struct err *err)
 {
     void *params = NULL;

@@ -32,7 +32,7 @@ struct enqueue_wish {
     bool times;    /* who tells speakers apart has times made for the words that are there */
     bool on_known; /* and it is one that the catalog has */
     bool kept[STAGE_COUNT]; /* its options are a recipe's: what is not here any more is said so */
-    /* Of the others, as stage_kinds: */
+    /* The other stages, indexed as stage_kinds: */
     const char *other[STAGE_COUNT];  /* their models; "": the usual one; NULL: not asked for */
     const char *behind[STAGE_COUNT]; /* the argument behind one without a model; NULL: none */
     struct enqueue_wish_option options[ENQUEUE_STAGES_OPTIONS];

@@ -20,7 +20,7 @@ extern const struct param_field other_words_task;         /* for --translate */
 extern const struct param_field other_words_one_language; /* for no --multilingual */
 extern const struct param_field other_words_quality;      /* for --beam-size and --best-of */
 
-/* What stands behind this field of transcribe_table; NULL: nothing does. */
+/* The option that follows this field of transcribe_table; NULL: none does. */
 const struct param_field *other_words_behind(const struct param_field *f);
 
 #endif

@@ -4,9 +4,9 @@
 
 #include "base/buf.h"
 
-/* " (beam_size 5, word_timestamps)": those that are not the stage's defaults, by which two stages
- * of one model are told apart; nothing where there are none. Of files and of other stages, which
- * are named by hashes, other names tell. */
+/* Puts " (beam_size 5, word_timestamps)": the parameters that differ from the stage's defaults and
+ * tell two stages of one model apart. Puts nothing if there are none. Leaves out files and other
+ * stages, which are named by hashes. */
 void stage_params_words(const char *stage, const char *params_json, struct buf *out);
 
 #endif
