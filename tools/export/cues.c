@@ -321,7 +321,7 @@ static int64_t tsv_time(const char *s)
     return ms >= 0 && ms <= TIME_MAX_S * 1000 ? ms : -1;
 }
 
-/* As Whisper has it, and with the speaker behind the text. */
+/* Is it Whisper's header, or that with a column for the speaker behind the text? */
 static bool is_tsv_head(struct line line, bool *speakers)
 {
     static const char head[] = "start\tend\ttext\tspeaker";

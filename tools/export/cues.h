@@ -37,7 +37,7 @@ struct cues { /* zero at first; owned: cues_free */
 void cues_free(struct cues *c);
 
 /* text: valid UTF-8, NUL-terminated. A cue whose times cannot be read has none. ERR_INPUT: not of
- * this format, with the line. ERR_NOMEM. What was read before an error stays to be freed. */
+ * this format, with the line. ERR_NOMEM. The caller frees *ret even on error. */
 int cues_parse(enum cues_format format, const char *text, struct cues *ret, struct err *err);
 
 /* The time that s begins with, [[H:]M:]S[.mmm], also with a comma; *end is behind it. -1: none, or

@@ -24,7 +24,7 @@ bool document_words_are_text(const struct document_segment *s)
     return s->word_count > 0 && *text == 0;
 }
 
-/* As stages/doubt.h writes it. */
+/* The reason is as workers/stages/transcribe/outcome/doubt.h writes it. */
 bool document_doubted(const char *reason)
 {
     static const char again[] = "tried again";

@@ -152,7 +152,7 @@ const char html_policy_alone[] =
 
 static void put(struct buf *out, const char *s) { buf_put(out, s, strlen(s)); }
 
-/* What stands for the character in HTML; NULL: itself. */
+/* The character's HTML entity; NULL: it needs none. */
 static const char *find_html_entity(unsigned char c)
 {
     switch (c) {

@@ -25,8 +25,8 @@ void escape_line(struct buf *out, const char *s, enum escape how);
 /* Percent-encoded, as a part of a URI; a '/' stays when `path`. */
 void escape_uri(struct buf *out, const char *s, size_t len, bool path);
 
-/* A field of RFC 4180's CSV, on one line. What a spreadsheet would take for a formula has a blank
- * in front. */
+/* A field of RFC 4180's CSV, on one line. A blank goes before text that a spreadsheet would take
+ * for a formula. */
 void escape_csv(struct buf *out, const char *s);
 /* The same between tabs, where there are no quotes. */
 void escape_tsv(struct buf *out, const char *s);
@@ -50,8 +50,8 @@ void escape_time(struct buf *out, int64_t ms, char point);
 void html_text(struct buf *out, const char *s);
 void html_text_bytes(struct buf *out, const char *s, size_t n);
 
-/* As a JSON string with its quotes, which may stand inside <script>: '<', '>', '&' and the line
- * ends U+2028 and U+2029 are written as \u escapes, so that nothing in it ends the script. */
+/* Puts a JSON string with its quotes, safe inside <script>: '<', '>', '&' and the line ends U+2028
+ * and U+2029 become \u escapes, so that nothing in it ends the script. */
 void html_json(struct buf *out, const char *s);
 
 /* A path, raw bytes, as a relative reference: what is neither letter, digit nor one of "-._~/" is
@@ -62,8 +62,8 @@ void html_url_path(struct buf *out, const void *path, size_t n);
  * and scripts by `policy` alone. The page goes on in <head>. */
 void html_begin(struct buf *out, const char *policy, const char *title);
 
-/* Of a page with scripts and styles in files beside it. Of a page that is alone: its one <style> is
- * allowed inline, and there is no script. */
+/* Policies: one for a page with scripts and styles in files beside it, one for a page that is
+ * alone. The latter allows one inline <style> and no script. */
 extern const char html_policy_folder[];
 extern const char html_policy_alone[];
 

@@ -10,8 +10,8 @@
 #include "tools/export/document.h"
 #include "tools/export/subtitles.h"
 
-/* What of a document is filled for it. Without FORMAT_TEXT there is a file of every recording in
- * which speakers were told apart, transcribed or not. */
+/* The parts of a document that a format needs. Without FORMAT_TEXT there is a file of every
+ * recording in which speakers were told apart, transcribed or not. */
 enum {
     FORMAT_TEXT = 1,
     FORMAT_WORDS = 2, /* of the segments */
@@ -20,7 +20,7 @@ enum {
     FORMAT_TAGS = 16, /* chapters, and how much sound its channels have */
 };
 
-/* What users may ask for beside the format; which of these a format takes, its row says. */
+/* Options that users may give beside the format; its row says which of them it takes. */
 enum {
     FORMAT_OPTION_WORDS = 1,  /* --words: a time for each word */
     FORMAT_OPTION_LAYOUT = 2, /* --style, --max-...: how its cues are made */
@@ -72,9 +72,9 @@ struct format {
     unsigned takes;     /* FORMAT_OPTION_WORDS ... */
     bool dropped;       /* can say that its texts are what was not believed */
     bool notes;         /* has a place for the document's `made` */
-    /* The file of one recording, into `out`, which is empty. What is missing in the document is not
-     * known; what has control characters or the format's own marks is made harmless. ERR_LIMIT,
-     * ERR_NOMEM; a buffer that failed is the caller's to see. NULL: a folder writes it. */
+    /* Writes the file of one recording into `out`, which is empty. Fields missing in the document
+     * are unknown. Control characters and the format's own marks are made harmless. ERR_LIMIT,
+     * ERR_NOMEM; the caller checks whether the buffer failed. NULL: a folder writes it. */
     int (*write)(const struct document *d, const struct format_options *o, struct buf *out,
                  struct err *err);
     const struct format_folder *folder; /* NULL: a file for each recording */

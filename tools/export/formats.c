@@ -189,7 +189,7 @@ void formats_values(const struct complete *c, const struct command_option *o)
 
 static const char *const styles[] = {"readable", "plain", NULL};
 
-/* Of a subtitle's layout. */
+/* Notes that the user gave an option of the layout. */
 static struct format_options *laid_out(void *at)
 {
     struct format_options *o = at;
@@ -330,7 +330,7 @@ const struct command_option format_args[] = {
     {0},
 };
 
-/* What is asked for and could not be held would be left out without a word. */
+/* Refuses limits that cannot be held, which would be ignored silently. */
 static bool layout_fits(const struct format_options *o, char why[FORMAT_ARGS_WHY])
 {
     const struct subtitle_limits *l = &o->limits,

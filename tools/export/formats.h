@@ -17,7 +17,7 @@ const struct format *formats_find(const char *name);
 int formats_take(const char *name, bool single, const struct format **ret, struct err *err);
 /* The set of those that take the option: bits of rows. */
 uint32_t formats_taking(unsigned option);
-/* What it needs with these options. */
+/* The document's parts (FORMAT_TEXT ...) that the format needs with these options. */
 unsigned formats_needs(const struct format *f, const struct format_options *o);
 /* "a, b or c": names of those that take the option (FORMAT_OPTION_...; 0: all), cut to n bytes. */
 char *formats_names(unsigned option, bool single, char *to, size_t n);

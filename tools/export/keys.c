@@ -25,7 +25,7 @@ const char *keys_text(const struct keys *k, size_t number)
     return (const char *)k->text.data + k->at[number];
 }
 
-/* Where the string is, or would be. */
+/* The string's slot, or the free one for it. */
 static size_t slot_of(const struct keys *k, const char *s, size_t n)
 {
     size_t slot = (size_t)keys_hash(s, n) & (k->slot_count - 1);

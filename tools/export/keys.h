@@ -17,7 +17,7 @@ struct keys { /* zero at first; owned: keys_free */
     size_t count, capacity, slot_count;
 };
 void keys_free(struct keys *k);
-/* Of n bytes without NUL; a string that is new gets the number `count` had. ERR_NOMEM. */
+/* Numbers a string of n bytes without NUL; a new one gets the number `count` had. ERR_NOMEM. */
 int keys_give(struct keys *k, const char *s, size_t n, size_t *ret, struct err *err);
 bool keys_has(const struct keys *k, const char *s, size_t n);
 const char *keys_text(const struct keys *k, size_t number); /* until the next keys_give */

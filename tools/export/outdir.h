@@ -33,8 +33,8 @@ int outdir_begin(struct outdir *d, const char *name, struct err *err);
 int outdir_append(struct outdir *d, const void *data, size_t len, struct err *err);
 int outdir_end(struct outdir *d, struct err *err);
 void outdir_drop(struct outdir *d); /* nothing was begun: well */
-/* Is a file of that name there already, with exactly these bytes? data NULL: with any. What waits
- * in the group is not there yet. */
+/* Is a file of that name there already, with exactly these bytes? data NULL: with any. A file that
+ * waits in the group is not there yet. */
 bool outdir_has(struct outdir *d, const char *name, const void *data, size_t len);
 /* The beginning of such a file, at most n bytes of it, into `ret`: how many; -1: there is none, or
  * it cannot be read. */

@@ -11,7 +11,7 @@
 struct document_memory;
 int read_document(struct store *st, const struct read_recording *row, unsigned needs, bool dropped,
                   struct document *ret, struct document_memory **memory, struct err *err);
-/* What of it that people read is made with models of the demo: the sum of tools/demo_model.h's. */
+/* The demo's models that made what people read of the recording: the sum of enum demo_model. */
 int read_document_demo(struct store *st, int64_t media_id, unsigned *ret, struct err *err);
 void document_memory_free(struct document_memory *m); /* NULL is fine */
 

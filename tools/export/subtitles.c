@@ -23,8 +23,8 @@ struct lines_run {       /* what one speaker says without a long pause, in one l
 
 /* ---- how much sense is torn where a text is broken */
 
-/* Of a break between the pieces a and b, which follow each other: 0 at the end of a sentence, up to
- * SENSE_TORN where no break is to be. In English and Spanish, articles, prepositions, possessives
+/* The cost of a break between the adjacent pieces a and b: 0 at the end of a sentence, up to
+ * SENSE_TORN where no break should be. In English and Spanish, articles, prepositions, possessives
  * and titles stay with what follows, and breaks come before conjunctions. language "": unknown. */
 #define SENSE_WHOLE 0
 #define SENSE_PLAIN 50
@@ -286,7 +286,7 @@ static double cue_cost(const struct search *x, size_t from, size_t to, const str
     return cost;
 }
 
-/* What stands in the middle of a cue, behind its piece i. */
+/* The cost of a pause or of a sentence's end within a cue, behind its piece i. */
 static double inner_cost(const struct search *x, size_t i)
 {
     int64_t pause = x->p[i + 1].start_ms - x->p[i].end_ms;
@@ -321,11 +321,11 @@ static void extend_cues_from(const struct search *x, size_t from)
 }
 
 /* ---- the lines of a cue that is found: none too wide, alike in length, broken where it tears
- * least. Of all ways, by the line's end, as for cues. */
+ * least. Each line ends where that costs least and the rest still fits. */
 
 #define LINES_MOST 8
 
-/* Of a line of so many columns where they would be `even` each. */
+/* The cost of a line of so many columns if `even` columns are best. */
 static double compute_unevenness(uint32_t columns, double even)
 {
     double d = (double)columns - even;
@@ -614,7 +614,7 @@ static int add_cues(struct making *m, const struct lines_run *run, const struct 
     return rc;
 }
 
-/* Where a name does not fit beside the text and there is one line alone, there is no name. */
+/* A name that does not fit beside the text is left out if a cue has only one line. */
 static void place_label(struct lines_run *run, const struct subtitle_piece *first, const char *name)
 {
     uint32_t columns, characters;

@@ -6,8 +6,8 @@
  * speak faster than that for longer, a cue has all the time there is before the next one, which
  * comes at most SUBTITLE_LATE_MS late for it. Cues are in the order of segments, also where people
  * speak at once: a file with other words in between would not come back (tools/correct). Text is
- * broken where sense breaks. What follows which published guideline is in
- * docs/reference/formats.md. Pure; any thread. */
+ * broken where sense breaks. docs/reference/formats.md names the published guidelines. Pure; any
+ * thread. */
 #ifndef NIGHTSHIFT_TOOLS_EXPORT_SUBTITLES_H
 #define NIGHTSHIFT_TOOLS_EXPORT_SUBTITLES_H
 

@@ -15,9 +15,9 @@
 /* Endings that hold transcripts, the most preferred first, NULL-terminated. */
 extern const char *const transcript_endings[];
 
-/* The file's cues; *format is what its name's ending says, CUES_TXT for any other. What was read
- * before an error stays to be freed. ERR_MISSING, ERR_DENIED, ERR_IO: it cannot be read. ERR_INPUT:
- * not UTF-8, or not of its format. ERR_LIMIT: over TRANSCRIPT_FILE_MAX. */
+/* The file's cues; *format is what its name's ending says, CUES_TXT for any other. The caller frees
+ * *ret even on error. ERR_MISSING, ERR_DENIED, ERR_IO: it cannot be read. ERR_INPUT: not UTF-8, or
+ * not of its format. ERR_LIMIT: over TRANSCRIPT_FILE_MAX. */
 int transcript_cues(const char *path, enum cues_format *format, struct cues *ret, struct err *err);
 /* The same as one text, newly allocated, cues parted by line ends. language: what the file says of
  * itself, a code such as "en", "" when nothing. */

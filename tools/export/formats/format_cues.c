@@ -187,7 +187,7 @@ WRITER(vtt)
     return 0;
 }
 
-/* What an oral history's player shows as its transcript: a passage is a cue, not a subtitle. */
+/* The transcript for an oral history player: a cue is a passage, not a subtitle. */
 WRITER(ohms)
 {
     (void)o;

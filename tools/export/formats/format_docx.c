@@ -24,7 +24,7 @@ struct zip {         /* zero at first but for out */
 #define DATE 0x21 /* the first day of 1980, which is the first there is */
 #define UTF8_NAMES 0x0800
 
-/* What a member's own head and its entry of the index share. */
+/* The fields that a member's own head and its index entry share. */
 static void put_entry(struct buf *out, uint32_t crc, size_t len, size_t name)
 {
     buf_put_u16(out, 20); /* version that is needed: 2.0 */

@@ -170,7 +170,7 @@ static void add_segment(const struct document_segment *s, struct tier *tier)
     tier->spans[tier->count++] = own;
 }
 
-/* Texts are borrowed from d. What is not known who says it is in the tier "transcript". Spans that
+/* Texts are borrowed from d. Text without a known speaker is in the tier "transcript". Spans that
  * would overlap in a tier begin later; those of which nothing is left then last a millisecond. */
 static int tiers_make(const struct document *d, struct tiers *ret, struct err *err)
 {

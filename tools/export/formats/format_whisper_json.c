@@ -10,15 +10,15 @@
  * Times are seconds. Texts and words begin with the blank that parts them from the ones before,
  * except in languages that are written without blanks. Tokens are not kept in the catalog: the list
  * is empty. Nor is the window's position: seek is the segment's own start in hundredths of a
- * second. Where no word has a time there are no lists of words, as without Whisper's
- * --word_timestamps; where some have, every segment has a list. */
+ * second. If no word has a time there are no lists of words, as without Whisper's
+ * --word_timestamps; if some have, every segment has a list. */
 #include <string.h>
 
 #include "tools/export/escape.h"
 #include "tools/export/formats/writers.h"
 #include "workers/text/languages.h"
 
-/* What stands in front of the segment's text. */
+/* The blank, or nothing, in front of the segment's text. */
 static const char *blank_before(const struct document_segment *s)
 {
     return s->text[0] == 0 || s->text[0] == ' ' || language_without_blanks(s->language) ? "" : " ";
@@ -71,7 +71,7 @@ static void put_word_end(struct buf *out, const struct document_word *w)
     escape_put(out, "}");
 }
 
-/* Of a text that is not the words' any more, none. */
+/* A text that its words no longer spell has none. */
 static size_t words_of(const struct document_segment *s)
 {
     return document_words_are_text(s) ? s->word_count : 0;

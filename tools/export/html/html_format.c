@@ -130,7 +130,7 @@ static bool is_kept(void *arg, const char *name)
     const struct html *h = arg;
     const size_t n = strspn(name, "0123456789abcdef");
 
-    /* What is not one of our names somebody put there. */
+    /* A file whose name is not one of ours is somebody else's. */
     return n != ID_LEN - 1 || name[n] != '.' || keys_has(&h->kept, name, n);
 }
 
@@ -173,7 +173,7 @@ static int append_to_outdir(void *out, const void *data, size_t n, struct err *e
     return outdir_append(out, data, n, err);
 }
 
-/* What was begun is there, or gone. */
+/* Completes the file that was begun, or drops it after an error. */
 static int end_file(struct html *h, int rc, struct err *err)
 {
     if (rc == 0)
@@ -203,7 +203,7 @@ static int may_decode(struct html *h, struct err *err)
     return h->judge.code;
 }
 
-/* What is wanted of the sound and not there yet: one decoding for both. */
+/* Makes the waveform and the Opus file that are missing, with one decoding for both. */
 static int write_sound(struct html *h, const struct read_origin *origin, const char *wave,
                        const char *opus, struct err *err)
 {
@@ -237,8 +237,8 @@ static bool ends_all(const struct err *err)
     return err->code == ERR_FULL || err->code == ERR_NOMEM || err->code == ERR_CANCELLED;
 }
 
-/* A page without its sound is a page still: why is said on it and to the user. What is played
- * without what failed is played. */
+/* A page without its sound is still written; the page and a note say why. If the page plays the
+ * original file, only its waveform is missing. */
 static int no_sound(struct sounding *s, const struct read_recording *r, bool played,
                     const struct err *why, struct err *err)
 {
@@ -255,7 +255,7 @@ static int no_sound(struct sounding *s, const struct read_recording *r, bool pla
     return 0;
 }
 
-/* Where the page finds what it plays; makes what is to be made for it. */
+/* Sets the source that the page plays, and makes the files that are missing for it. */
 static int make_sound(struct html *h, const struct read_recording *r,
                       const struct read_origin *origin, const char *id, struct sounding *s,
                       struct err *err)
@@ -466,7 +466,7 @@ static int html_recording(void *state, const struct read_recording *r, const cha
 
 /* ---------------------------------------------------------------------------- earlier exports */
 
-/* What a page that is there plays. */
+/* The kind of sound that an existing page plays. */
 static enum format_media media_of(struct html *h, const char *page)
 {
     char head[8192], wanted[32]; /* it stands behind the title, whose quotes are escaped */

@@ -8,11 +8,10 @@
  *     pages/                         style and scripts; which catalog's the folder is
  *
  * ID is 16 hexadecimal digits of the recording's fingerprint: the same wherever it lies and in
- * whichever catalog, so a link holds, and nothing from outside is in a name. What is there already
+ * whichever catalog, so a link holds, and nothing from outside is in a name. A file that is there
  * with the same bytes is not written again. Pages of recordings that are not in this export are
- * brought up to date with it, with the sound that they have, and are in the index; what belongs to
- * no transcript of the catalog any more is removed. So a folder is one catalog's, and refused to
- * others. */
+ * updated, too: they keep their sound and are in the index. Files that belong to no transcript of
+ * the catalog any more are removed. So a folder belongs to one catalog, and others are refused. */
 #ifndef NIGHTSHIFT_TOOLS_EXPORT_HTML_HTML_FORMAT_H
 #define NIGHTSHIFT_TOOLS_EXPORT_HTML_HTML_FORMAT_H
 

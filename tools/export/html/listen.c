@@ -102,7 +102,7 @@ static unsigned find_column_peak(const struct peaks *p, size_t i)
     return best;
 }
 
-/* As loud as its loudest: an archive has quiet tapes. */
+/* Scales the waveform to its loudest peak: an archive has quiet tapes. */
 static void put_waveform(const struct peaks *p, struct buf *out)
 {
     unsigned most = 8;

@@ -27,9 +27,9 @@ void listen_archive_close(struct listen_archive *a);
 
 /* Decodes the recording once, in a decoder process (workers/media/decoder.h). waveform: an SVG
  * image of 1000 peaks, each the loudest of its stretch; opus: takes an Ogg file piece by piece,
- * with `arg`. Either may be NULL. What is damaged has what came of it. ERR_MISSING, ERR_DENIED and
- * what decoder_next and opus_file.h bring: then neither holds anything of use. In the order of
- * their archive, recordings of one cost one reading of it. */
+ * with `arg`. Either may be NULL. A damaged recording gives the part that could be decoded.
+ * ERR_MISSING, ERR_DENIED and the errors of decoder_next and opus_file.h: then neither holds
+ * anything of use. Recordings of one archive cost one reading of it if they come in its order. */
 int listen_to(struct listen_archive *archive, const struct read_origin *origin,
               struct buf *waveform, opus_file_write opus, void *arg, struct err *err);
 

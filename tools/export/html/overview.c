@@ -79,7 +79,7 @@ static const char *reason_of(const char *code)
     return code[0] ? code : "Unknown";
 }
 
-/* What is done, of as much as could be read, is not plainly so. */
+/* A recording that is done but could not be read to its end is "damaged". */
 static const char *state_of(const struct read_recording *r)
 {
     return strcmp(r->state, "done") == 0 && r->damage[0] ? "damaged" : r->state;

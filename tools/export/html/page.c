@@ -150,8 +150,7 @@ static void timeline_put(const struct document *d, const struct tally *speakers,
     buf_printf(out, "</svg>\n");
 }
 
-/* Words below are shaded. Of the samples' 488 words, as whisper-nano hears them, 10 % are below the
- * one and 22 % below the other. */
+/* Less probable words are shaded: 10 % and 22 % of the samples' 488 words with whisper-nano. */
 #define DOUBTFUL 0.5
 #define UNSURE 0.75
 
@@ -343,9 +342,9 @@ static size_t utf16_len(const char *s)
     return n;
 }
 
-/* For each word: units of text, then hundredths of a second from the end of the one before (of the
- * first: from the segment's beginning) and of its own, then its probability in percent. Some ten
- * bytes a word, where an element for each would take fifty. */
+/* Puts for each word its units of text, the hundredths of a second since the previous word's end
+ * (for the first: since the segment's beginning), its length in hundredths, and its probability in
+ * percent. That takes ten bytes a word, where an element for each would take fifty. */
 static void put_word_times(const struct document_segment *s, struct buf *out)
 {
     int64_t last = s->start_ms / 10;

@@ -45,7 +45,7 @@ void word_index_free(struct word_index *w)
 
 /* ------------------------------------------------------------------------------------- words */
 
-/* Of a script that parts no words by blanks. archive.js has the same ranges. */
+/* Is it of a script without blanks between words? archive.js has the same ranges. */
 static bool is_word_alone(int32_t c)
 {
     static const int32_t ranges[][2] = {{0x0E00, 0x0EFF}, {0x1000, 0x109F}, {0x1780, 0x17FF},
