@@ -17,7 +17,7 @@
 
 #define HUB_COMMIT_LEN 41 /* 40 hex digits and the NUL */
 
-/* What the environment says. All strings are owned. */
+/* Settings from the environment. All strings are owned. */
 struct hub_settings {
     char *endpoint;      /* $HF_ENDPOINT; no '/' at its end */
     char *token;         /* $HF_TOKEN, or the file that Hugging Face's programs keep; NULL: none */

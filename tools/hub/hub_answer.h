@@ -19,7 +19,7 @@ struct hub_server {
     const char *page;     /* both for messages */
 };
 
-/* What a server says about a file. */
+/* A server's headers about a file. */
 struct hub_head {
     char etag[HUB_FIELD_MAX];   /* X-Linked-Etag, else ETag; "": none */
     char commit[HUB_FIELD_MAX]; /* X-Repo-Commit; "": none */
@@ -34,7 +34,7 @@ struct hub_part {
     uint64_t at; /* where it begins in the server's file; 0: it is that file, from its beginning */
 };
 
-/* Where an answer's body goes: one of the two, or nowhere. */
+/* The target of an answer's body: one of the two, or none. */
 struct hub_answer {
     struct buf *body;
     struct hub_part *part;

@@ -169,7 +169,7 @@ static bool is_there(const struct carry *c, const char *name, size_t len)
            access(path, F_OK) == 0;
 }
 
-/* Of each file that the sums name: that it is there, and in f->digest what it should be. */
+/* Checks that each file in the sums is there, and sets its expected digest. */
 static int take_sums(struct carry *c, struct err *err)
 {
     const char *at = (const char *)c->sums.data, *end = at + c->sums.len;
@@ -199,7 +199,7 @@ static int report_damaged_file(const struct carry *c, const struct file *f, stru
                    f->name, c->from);
 }
 
-/* Of a cache, a file is a link to a blob that has its hash for a name. */
+/* A cache's file is a link to a blob that is named after its hash. */
 static int check_blob(const struct carry *c, const struct file *f, const char *path, int fd,
                       struct err *err)
 {

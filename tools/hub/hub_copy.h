@@ -16,7 +16,7 @@
  * there; ERR_LIMIT: endless folders; else as of hub_pull. */
 int hub_copy(const char *from, const char *to, const struct hub_watch *watch, uint64_t *got_bytes,
              struct err *err);
-/* What there is to copy from there; 0: nothing, or it cannot be looked at. */
+/* Bytes to copy from there; 0: there are none, or the folder cannot be read. */
 uint64_t hub_copy_bytes(const char *from);
 
 #endif

@@ -75,7 +75,7 @@ static int open_part(const char *path, struct hub_part *p, struct err *err)
 
 #define COPY_BYTES (1u << 20)
 
-/* As hub_http_download, of a file on this machine. */
+/* Works like hub_http_download, with a file on this machine. */
 static int copy_into_part(const struct hub_watch *watch, const struct hub_file *f,
                           struct hub_part *p, struct err *err)
 {
@@ -129,8 +129,8 @@ static int report_wrong_hash(const struct hub_http *h, const struct hub_file *f,
                    f->name, f->digest.hex, hub_http_server(h)->variable);
 }
 
-/* Downloads into the part and compares. What an earlier pull left may be what is wrong with it:
- * then all of it is fetched, once. */
+/* Downloads into the part and compares. A wrong hash may come from the part that an earlier pull
+ * left: then all of it is fetched, once. */
 static int download_into_part(struct hub_http *h, const struct hub_watch *watch,
                               const struct hub_file *f, struct hub_part *p, struct err *err)
 {
@@ -173,7 +173,7 @@ int hub_file_fetch(struct hub_http *h, const struct hub_watch *watch, const stru
     if (rc == 0)
         rc = download_into_part(h, watch, f, &p, err);
     *got_bytes += p.got_bytes;
-    /* Where the name cannot be had the part stays, whole, for another time. */
+    /* If the rename fails, the whole part stays for the next pull. */
     if (rc == 0 && (fsync(p.fd) != 0 || rename(part, f->path) != 0))
         rc = err_sys(err, errno, "write %.200s", f->path);
     if (rc == 0)

@@ -22,7 +22,7 @@ struct hub_file {
  */
 int hub_file_fetch(struct hub_http *h, const struct hub_watch *watch, const struct hub_file *f,
                    uint64_t *got_bytes, struct err *err);
-/* What would have to be fetched: by its size alone. */
+/* Bytes that would have to be fetched, judged by the size alone. */
 uint64_t hub_file_missing(const struct hub_file *f);
 
 /* One program at a time: flock on a file that is made for it and stays. *ret is to be closed.

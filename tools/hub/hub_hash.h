@@ -18,8 +18,8 @@ struct hub_digest {
 /* From an ETag, with or without quotes and W/. false: it is no hash. */
 bool hub_digest_parse(const char *etag, struct hub_digest *ret);
 
-/* Of all bytes of fd, from its beginning; moves its offset. git: SHA-1 as above, else SHA-256. stop
- * as of hub_watch; NULL is fine. */
+/* Hashes all bytes of fd from its beginning; moves its offset. git: SHA-1 as above, else SHA-256.
+ * stop as of hub_watch; NULL is fine. */
 int hub_hash_of(int fd, bool git, const volatile sig_atomic_t *stop, struct hub_digest *ret,
                 struct err *err);
 /* Whether all bytes of fd, from its beginning, have that digest; as above. */

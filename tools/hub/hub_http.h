@@ -1,9 +1,9 @@
 /* tools/hub/hub_http.h - requests to one server, and to where it redirects.
  *
  * Only https is spoken, unless the server's own address begins with http. The token goes to that
- * address's scheme, host and port alone, never along a redirect to another. What may pass is tried
- * again (no answer, a connection that breaks or stalls, 408, 429, 5xx), at most HUB_TRIES times in
- * a row without progress, with a growing pause between. Main thread. */
+ * address's scheme, host and port alone, never along a redirect to another. Temporary errors are
+ * retried (no answer, a connection that breaks or stalls, 408, 429, 5xx), at most HUB_TRIES times
+ * in a row without progress, with a growing pause between. Main thread. */
 #ifndef NIGHTSHIFT_TOOLS_HUB_HUB_HTTP_H
 #define NIGHTSHIFT_TOOLS_HUB_HUB_HTTP_H
 
@@ -24,7 +24,7 @@ const struct hub_server *hub_http_server(const struct hub_http *h);
 /* The body into ret, which has its bound in `max`. ERR_PROTOCOL when it is longer. */
 int hub_http_get(struct hub_http *h, const char *url, struct buf *ret, struct err *err);
 
-/* What the server says about a file, without the file. Redirects away from the server are not
+/* Asks the server about a file, without fetching it. Redirects away from the server are not
  * followed: it names the file's hash itself. */
 int hub_http_head(struct hub_http *h, const char *url, struct hub_head *ret, struct err *err);
 

@@ -36,7 +36,7 @@ static bool is_plain(const char *s, size_t n)
     return n > 0 && n <= NAME_MAX_BYTES && s[0] != '.' && s[0] != '-' && strspn(s, PLAIN) >= n;
 }
 
-/* Of names with a slash those alone that are known beforehand. */
+/* Names with a slash count only if they are known beforehand. */
 static bool is_asked_for(const char *name)
 {
     for (size_t i = 0; hub_small_files[i]; i++)

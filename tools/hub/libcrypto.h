@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "base/library.h"
 
-/* What is called. Whoever wants another one adds it here and below. */
+/* The functions that are called. New ones are added here and below. */
 /* clang-format off */
 #define LIBCRYPTO(of) \
     of(EVP_DigestFinal_ex) of(EVP_DigestInit_ex) of(EVP_DigestUpdate) \

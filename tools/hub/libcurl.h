@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "base/library.h"
 
-/* What is called. Whoever wants another one adds it here and below. */
+/* The functions that are called. New ones are added here and below. */
 /* clang-format off */
 #define LIBCURL(of) \
     of(curl_easy_cleanup) of(curl_easy_getinfo) of(curl_easy_init) \

@@ -202,7 +202,7 @@ static int print_json(const struct hub_pulled *p, const struct model_check *c,
     return EX_OK;
 }
 
-/* As `model check` does, on the very folder that was fetched. */
+/* Checks the folder that was fetched as `model check` does. */
 static int check_pulled_model(const struct cli *cli, const char *name, const struct hub_pulled *p,
                               bool main)
 {

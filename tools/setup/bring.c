@@ -1,4 +1,4 @@
-/* What is lacking comes: from the network, or from a folder; and goes into one. */
+/* Brings missing models from the network or from a folder, and copies models into a folder. */
 #include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 
 /* ---- room */
 
-/* Of the disk that `path` will be on: what there is of the path. */
+/* Looks at the disk that `path` will be on, by the part of the path that exists. */
 static int look_disk(const char *path, dev_t *disk, uint64_t *free_bytes, struct err *err)
 {
     char at[PATH_MAX], *slash;
@@ -55,7 +55,7 @@ static int whole_path(int (*place)(char **ret, struct err *err), char **ret, str
     return rc;
 }
 
-/* What an earlier setup left there of a model that is not whole: it goes on from that. */
+/* Bytes that an earlier setup left of an incomplete model; this one resumes from them. */
 static uint64_t left_in(const char *folder)
 {
     char path[PATH_MAX];
@@ -162,8 +162,9 @@ static int fetch_setup_part(struct setup_part *p, bool quiet, struct err *err)
     return rc;
 }
 
-/* Of the models with a pull of their own, all hashes are known: what it would fetch where it may
- * not is what is not as it should be, or a package that a model does without. */
+/* Models with a pull of their own have known hashes: a pull without network finds damaged files.
+ * Its ERR_DENIED only says that it wanted to fetch, such as a package that the model does
+ * without. */
 static int verify_part_hashes(const struct setup_part *p, bool quiet, struct err *err)
 {
     struct hub_pulled pulled = {0};

@@ -64,7 +64,7 @@ int setup_whole(const struct setup_part *p, const char *path, struct err *err);
 
 /* Parts that are not here. */
 uint32_t setup_lacking(const struct setup *s);
-/* Where it goes, and whether it fits the disks. */
+/* The folders that the parts go to, and the free bytes of their disks. */
 struct setup_room {
     char *cache, *own; /* owned, absolute: the Hugging Face cache, the models directory */
     uint64_t cache_free, own_free;

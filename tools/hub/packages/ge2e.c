@@ -79,7 +79,7 @@ static int hub_segmentation_fetch(const struct hub_settings *s, const struct hub
 #define PACKAGE_PAGE "https://pypi.org/project/Resemblyzer"
 #define PACKAGE_BYTES 15747704
 #define PACKAGE_SHA256 "8f12eb2f1a9982d32e8db7856de754709b59c93a77bcf0ff536584b619a9dd1f"
-/* Of embedding.safetensors, which is made of it. */
+/* The hash of embedding.safetensors, which is made from the package. */
 #define EMBEDDING_SHA256 "d7c758d7cea0568ec1fced593a65869c16b7d22e4a202b48ab98f5d5dc371d8d"
 #define MEMBER_AT 2554 /* the deflated bytes of resemblyzer/pretrained.pt */
 #define MEMBER_BYTES 15734174
@@ -180,7 +180,7 @@ static int embedding_is_whole(const char *folder, const struct hub_watch *watch,
     return hub_is_whole(folder, "embedding.safetensors", &digest, watch, ret, err);
 }
 
-/* Where nothing can be fetched: what is this model by its config.json has its bytes. */
+/* Without a network: a folder that is this model by its config.json must have its bytes. */
 static int check_copy(const char *folder, const struct hub_watch *watch, struct err *err)
 {
     char path[PATH_MAX + 64];

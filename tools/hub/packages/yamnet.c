@@ -194,7 +194,7 @@ static const struct hub_member variables = {
     15129886,
     {"8ede030cb7a1ff7994f95567ab70c9a3694b35b5979cab00a378c1ab24a89f48"},
     {"e2d7db5a31a3756256fcbf821f7e41ea26921c85fcde7a71108541749295b9a5"}};
-/* What becomes of them. */
+/* The hash of the weights that are made from them. */
 static const struct hub_digest weights = {
     "f3a21045c8d725dc56cb54fd92342854723b200356d1f073b06b86dfbc0925b9"};
 

@@ -18,7 +18,7 @@ int hub_map_file(const char *path, void **ret, size_t *len, struct err *err);
 /* A zip's deflated member of which both lengths are known. ERR_PROTOCOL when it has others. */
 int hub_inflate(const uint8_t *from, size_t from_bytes, uint8_t *ret, size_t ret_bytes,
                 struct err *err);
-/* As replace_file, to FOLDER/name. */
+/* Works like replace_file, with FOLDER/name. */
 int hub_put_file(const char *folder, const char *name, const void *data, size_t len,
                  struct err *err);
 
@@ -34,13 +34,13 @@ struct hub_member {
     struct hub_digest deflated, digest; /* SHA-256 */
 };
 
-/* Of FOLDER/name: a file that is missing or another one is not whole. */
+/* Is FOLDER/name whole? A file that is missing or has another hash is not. */
 int hub_is_whole(const char *folder, const char *name, const struct hub_digest *digest,
                  const struct hub_watch *watch, bool *ret, struct err *err);
-/* The member's bytes; *ret is to be freed. What came of it stays as FOLDER/name.deflated, from
- * which an interrupted pull goes on: to be removed when they are in their place. *got_bytes grows
- * by what was fetched. Errors as of hub_pull; ERR_PROTOCOL also from a server that sends no parts
- * of files. */
+/* The member's bytes; *ret is to be freed. The download stays as FOLDER/name.deflated, so that an
+ * interrupted pull can resume; hub_member_done removes it when the bytes are in their place.
+ * *got_bytes grows by the bytes fetched. Errors as in hub_pull; ERR_PROTOCOL also if the server
+ * sends no parts of files. */
 int hub_member_read(const struct hub_settings *s, const struct hub_watch *watch,
                     const struct hub_package *package, const struct hub_member *m,
                     const char *folder, uint8_t **ret, uint64_t *got_bytes, struct err *err);
