@@ -1,7 +1,7 @@
-/* What Debian 12's libraries want of glibc 2.36, for systems whose glibc is 2.34 or later
+/* Functions of glibc 2.36 that Debian 12's libraries need, for systems whose glibc is 2.34 or later
  * (tools/dev/release, the archive with its libraries; libnightshift-old-glibc.so). A symbol without
- * a version, found before the C library is asked, stands for one of any version: so nothing here
- * may have the name of a function that this library calls itself. */
+ * a version that is found before the C library's stands for any version: so nothing here may have
+ * the name of a function that this library calls itself. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>

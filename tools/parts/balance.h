@@ -44,10 +44,10 @@ struct balance { /* owned: balance_free */
     size_t cut; /* recordings that were cut */
 };
 
-/* What costs more is cut, if it can be; 0: nothing is. */
+/* The cost in ms above which a recording is cut, if it can be; 0: none is cut. */
 uint64_t balance_most(const struct balance_recording *list, size_t n,
                       const struct balance_rule *rule);
-/* As few parts as there are pieces, where those are fewer. ERR_NOMEM, ERR_LIMIT: too many parts. */
+/* Makes fewer parts if there are fewer pieces. ERR_NOMEM, ERR_LIMIT: too many parts. */
 int balance_make(const struct balance_recording *list, size_t n, const struct balance_rule *rule,
                  struct balance *ret, struct err *err);
 void balance_free(struct balance *b);

@@ -41,8 +41,8 @@ static void on_signal(int signum)
     stopped = 1;
 }
 
-/* The run's loop takes them meanwhile, and leaves each as the system has it. What is ignored stays
- * so: a run under nohup outlives its terminal. */
+/* The run's loop handles them meanwhile, and then restores the system's defaults. An ignored signal
+ * stays ignored: a run under nohup outlives its terminal. */
 static void take_signals(void)
 {
     struct sigaction take = {.sa_handler = on_signal}, now;
@@ -63,7 +63,7 @@ void part_run_hand_over(struct part_run *p)
     p->blocked = true;
 }
 
-/* What came meanwhile comes now. */
+/* Signals that came meanwhile are delivered now. */
 static void take_back(struct part_run *p)
 {
     take_signals();
@@ -74,7 +74,7 @@ static void take_back(struct part_run *p)
 
 /* ------------------------------------------------------------------------------- writing back */
 
-/* Another run has begun since. Where the mark cannot be read nobody has. */
+/* Has another run begun since? No, if the mark cannot be read. */
 static bool is_overtaken(const struct part_run *p)
 {
     char there[200] = "";
@@ -87,11 +87,11 @@ static bool is_overtaken(const struct part_run *p)
     return there[0] && strcmp(there, p->mark) != 0;
 }
 
-/* Of two runs of a part the one that began last has it, and takes up what the other had written
- * back until then; what that one writes later would undo it. Between its look at the mark and its
- * rename a new run may begin, and that one fences first: it puts its mark, removes what is in
- * writing, and reads the part last of all. So a rename comes before that reading, or it fails, for
- * what was to be renamed is gone; and what is written later finds the mark. */
+/* If a part has two runs, the one that began last owns it and continues from what the other had
+ * written back; a later write of the other would undo its work. A new run may begin between this
+ * run's look at the mark and its rename, so a new run fences first: it puts its mark, removes files
+ * that are being written, and reads the part last of all. So a rename comes before that reading, or
+ * fails because its source is gone; and later writes find the mark. */
 static int publish_once(struct part_run *p, struct err *err)
 {
     char *beside = NULL;
@@ -179,7 +179,7 @@ static bool wait_for_end(struct part_run *p)
     return ended;
 }
 
-/* What fails now is tried again next time, and at the end. */
+/* A write that fails is tried again next time, and at the end. */
 static void *write_backs(void *arg)
 {
     struct part_run *p = arg;
@@ -245,7 +245,7 @@ static void part_run_free(struct part_run *p)
     free(p);
 }
 
-/* Where it runs: "job 12_3, try 2, on node7". */
+/* Says where the part runs: "job 12_3, try 2, on node7". */
 static void describe_run_place(char *ret, size_t capacity)
 {
     const char *job = getenv("SLURM_ARRAY_JOB_ID"), *task = getenv("SLURM_ARRAY_TASK_ID");

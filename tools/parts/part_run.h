@@ -1,8 +1,8 @@
 /* tools/parts/part_run.h - a run of a part, on a disk of this machine. Main thread.
  *
- * What is done is written back to the part's file now and then by a thread of its own, which reads
- * the catalog like any other reader, and at the end. Meanwhile SIGUSR1, SIGTERM, SIGINT and SIGHUP
- * end the run at a checkpoint, whenever they come. */
+ * A thread of its own writes finished work back to the part's file now and then, and at the end; it
+ * reads the catalog like any other reader. Meanwhile SIGUSR1, SIGTERM, SIGINT and SIGHUP end the
+ * run at a checkpoint, whenever they come. */
 #ifndef NIGHTSHIFT_TOOLS_PARTS_PART_RUN_H
 #define NIGHTSHIFT_TOOLS_PARTS_PART_RUN_H
 

@@ -27,9 +27,9 @@
 
 #define SILENCE_MS 10000 /* a split waits for none longer */
 
-/* As its container says, in ms, of a decoder process that is locked in: member nth of an archive,
- * or ("") the file itself. -1: it cannot be read here or in good time, it does not say, or the
- * kernel would not lock the decoder in. */
+/* The length in ms that the container states, read by a sandboxed decoder process from member nth
+ * of an archive, or ("") from the file itself. -1: it cannot be read here or in time, it does not
+ * say, or the kernel would not sandbox the decoder. */
 static int64_t length_of(const char *path, const char *member, uint32_t nth)
 {
     const struct decoder_work work = {.member = member, .name = path, .nth = nth};
@@ -108,7 +108,7 @@ static int write_json_file(const json_t *o, const char *path, struct err *err)
     return well ? 0 : err_sys(err, error ? error : EIO, "'%s'", path);
 }
 
-/* Of the part that is open in st. */
+/* st: the part's catalog. */
 static int manifest_write(struct store *st, const struct manifest *m, const char *path,
                           struct err *err)
 {
@@ -368,7 +368,7 @@ static int write_parts(struct splitting *s, struct err *err)
     return rc;
 }
 
-/* What Slurm takes as one array, say. */
+/* Refuses more parts than most_parts, such as the limit of a Slurm array. */
 static int check_count(const struct splitting *s, struct err *err)
 {
     const uint64_t most = s->w->most_parts, hour_ms = 3600000;

@@ -23,7 +23,7 @@ struct split_done {
 
 /* Takes the catalog's lock while it reads. Long recordings whose length nobody knows are opened to
  * see it, where they can be. ERR_EMPTY: nothing is open; ERR_USAGE: the folder has parts already;
- * ERR_LIMIT: more than most_parts. What was written stays on an error. */
+ * ERR_LIMIT: more than most_parts. Parts that were written before an error stay. */
 int split_catalog(const struct split_wanted *w, struct split_done *ret, struct err *err);
 
 #endif

@@ -22,9 +22,9 @@
 #include "workers/stages/stage_kind.h"
 #include "workers/text/tokenizer/vocabulary.h"
 
-/* Where no length at all is known: 128 kbit/s. */
+/* 128 kbit/s, for a plan without any known length. */
 #define GUESS_BYTES_PER_SECOND 16000
-/* Where no model is named, nothing waits and none is here: one that most machines can use. */
+/* The model of a plan if none is named, waiting or here: most machines can use it. */
 #define UNNAMED "openai/whisper-small"
 
 /* ---------------------------------------------------------------------------- the catalog */
@@ -83,7 +83,7 @@ static int stage_of(struct reading *r, const struct read_progress *row, struct p
     return s->dir ? 0 : ERR_NOMEM;
 }
 
-/* What waits for its transcription is done in the same night; the stage's sums leave it out. */
+/* The stage's sums lack recordings that wait for a transcription, which come the same night. */
 static int add_waiting(struct reading *r, int64_t stage_id, struct plan_stage *s)
 {
     struct store_waiting w;
@@ -98,7 +98,7 @@ static int add_waiting(struct reading *r, int64_t stage_id, struct plan_stage *s
     return 0;
 }
 
-/* What is heard by channels or tracks is as much more to do. */
+/* Channels and tracks that are heard apart add to the work. */
 static int add_apart(struct reading *r, const struct read_progress *row, struct plan_stage *s)
 {
     struct store_apart a;
@@ -115,7 +115,7 @@ static int add_apart(struct reading *r, const struct read_progress *row, struct 
     return rc;
 }
 
-/* What an earlier run was like on each device, of its shards. */
+/* Reads the pace of earlier runs' shards on each device. */
 static int read_paces(struct reading *r, struct plan_stage *s)
 {
     const struct devices *on = r->p->picked;
@@ -189,8 +189,7 @@ static int on_tuning(void *arg, const struct store_tuning_row *row)
     return t->device_id && t->driver && t->model_hash && t->decoding ? 0 : ERR_NOMEM;
 }
 
-/* As the run's line has it: what several stages hear is there once, and what one alone hears is
- * there, too. */
+/* Sums up as the run's line does: audio counts once, whether one stage or several hear it. */
 static void add_up(const struct store_archive *a, struct plan *p)
 {
     struct rate_backlog b = archive_backlog(a);
@@ -246,7 +245,7 @@ static void find_whisper(const struct plan *p, struct plan_stage *s)
     struct whisper_config *c = &s->size.config;
 
     if (!s->dir && model_dir_find(s->model, &s->dir, &s->no_model) != 0) {
-        /* Of the well-known ones the size is known without having them. */
+        /* A well-known model's size is known without its files. */
         const char *name = strrchr(s->model, '/') ? strrchr(s->model, '/') + 1 : s->model;
         struct err unknown = {0};
 
@@ -314,7 +313,7 @@ static uint32_t sharers_of(const struct plan *p, const struct device *d)
     return n ? n : 1;
 }
 
-/* What an earlier run measured there; else nobody knows how fast it will be. */
+/* Applies what an earlier run measured there; without that the speed is unknown. */
 static void apply_measured_tuning(const struct plan *p, const struct device *d,
                                   const struct plan_stage *s, struct placement *on)
 {
