@@ -341,7 +341,7 @@ static void put_before(const struct report *r, struct buf *out)
     buf_free(&said);
 }
 
-/* As the text has it: a reason once, under the names that it is of. */
+/* Puts a reason once, below the names that it applies to, as report_text does. */
 static void put_kind(const struct report_news *x, struct buf *out)
 {
     char n[TEXT_LEN];

@@ -32,7 +32,7 @@ static json_t *run_json(const struct report *r, const struct store_run *run)
                      (json_int_t)run->recordings_left, "audio_ms", (json_int_t)run->audio_ms);
 }
 
-/* What the driver saw beside it. null: not known. Takes and returns the object. */
+/* Adds the driver's figures for the step. null: not known. Takes and returns the object. */
 static json_t *with_sample(json_t *o, const struct report_step *s)
 {
     json_object_set_new(o, "seen_ms", json_integer((json_int_t)s->seen_ms));

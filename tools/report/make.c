@@ -16,11 +16,11 @@
 #include "workers/stages/transcribe/outcome/doubt.h"
 
 #define STRETCH_MS INT64_C(300000) /* as the run writes them (scheduler/run/diary.h) */
-/* Of these the report shows the first of each recording. */
+/* Passages that are read; the report shows the first of each recording. */
 #define DOUBTS_LOOKED_AT 1000u
 #define NO_MEMORY "no memory for a report"
 
-/* What is said of a time that cannot be reckoned well. */
+/* The range around a rough estimate of time, as factors. */
 #define LOW 0.7
 #define HIGH 1.5
 
@@ -118,7 +118,7 @@ static struct report_device *device_of(struct report *r, const char *name)
     return d->name && d->step ? d : NULL;
 }
 
-/* Of values that may not be known. */
+/* A value below 0 is not known. */
 static int64_t plus(int64_t a, int64_t b) { return a < 0 ? b : b < 0 ? a : a + b; }
 static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 

@@ -61,7 +61,7 @@ struct report {
     bool on; /* the last of them is on, and live is good */
     struct control_live live;
     int64_t from_ms, to_ms; /* from the first one's begin to the last one's end, or now */
-    /* What came after this is new: the run before these had ended; "": there is none. */
+    /* The end of the run before these, after which results are new; "": there is none. */
     char since[CLOCK_ISO_LEN];
     uint64_t done, failed; /* recordings, in these runs */
     int64_t audio_ms;
@@ -70,7 +70,7 @@ struct report {
     struct report_device *device;
     size_t devices;
     struct store_totals totals;
-    /* Of what was transcribed since. */
+    /* Counts of what was transcribed since. */
     uint64_t textless[TEXTLESS_KINDS];
     struct result_account account;
     unsigned demo;            /* something was made with these of tools/demo_model.h, at any time */
@@ -83,7 +83,7 @@ struct report {
     size_t doubts;
 };
 
-/* Of the catalog's last n runs (1 at least). *ret is to be freed, whatever comes of it. */
+/* Reports the catalog's last n runs (1 at least). The caller frees *ret even on error. */
 int report_make(const char *catalog, uint64_t n, struct report *ret, struct err *err);
 void report_free(struct report *r);
 
@@ -106,18 +106,18 @@ const char *report_until(const struct report *r, const struct store_run *run,
 double report_load(const struct report_step *s);
 double report_watts(const struct report_step *s);
 
-/* What may be done about a failure (read_failure's kind and code); "": its reason says it. */
+/* The remedy for a failure (read_failure's kind and code); "": its reason says it. */
 const char *report_mend(const char *kind, const char *code);
-/* Which stages an item of x is of; "": what is wrong is wrong with the file. */
+/* The stages that failed for an item of x; "": the file itself is at fault. */
 const char *report_stage(const struct report_news *x, const struct report_item *item);
 /* Was any device at work? */
 bool report_worked(const struct report *r);
-/* What people read for a kind: "gone" for "absent". */
+/* The word for a kind in reports: "gone" for "absent". */
 const char *report_kind(const char *kind);
 /* Its place among the others, the gravest first: 0 ... */
 unsigned report_rank(const char *kind);
-/* "2 failed, 1 damaged": those of before; false: there is none. Of what is gone it was told once.
- */
+/* Puts earlier failures, "2 failed, 1 damaged"; false: there are none. Files that are gone were
+ * reported once, and are left out. */
 bool report_before(const struct report *r, struct buf *out);
 
 /* Each appends; a buffer that failed stays failed. Text fits `columns`. */

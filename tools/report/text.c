@@ -224,7 +224,8 @@ static void put_before(const struct report *r, struct page *p)
     }
 }
 
-/* Under the names that it is of. What is wrong with a file keeps every stage from it. */
+/* Puts the reason below the names that it applies to. A fault of the file names no stage: it
+ * affects all of them. */
 static void put_reason(const struct report_news *x, const struct report_item *i, struct page *p)
 {
     const char *stage = report_stage(x, i);

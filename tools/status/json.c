@@ -114,7 +114,7 @@ static json_t *json_archive(const struct store_archive *a)
                      (json_int_t)a->audio_left_ms, "unknown_lengths", (json_int_t)a->unknown);
 }
 
-/* Of the run's devices, in order. null: not known. */
+/* The GPUs of the run, in the order of its devices. null: not known. */
 static json_t *json_gpus(const struct control_live *l)
 {
     json_t *list = json_array();

@@ -1,4 +1,4 @@
-/* What status shows, as far as it is read once. */
+/* Reads the figures of status that are read once. */
 #include "scheduler/control/control.h"
 #include "store/lock.h"
 #include "tools/status/status.h"

@@ -37,8 +37,8 @@ struct status {
 int status_open(const char *catalog, struct status *ret, struct err *err);
 void status_close(struct status *s);
 
-/* Of what a stage has superseded, that which nothing uses any more: neither pinned, nor current
- * until what is asked for now is done. */
+/* Counts a stage's superseded results that nothing uses any more: they are neither pinned, nor
+ * current until their replacement is done. */
 uint64_t status_unused(const struct status *s, const struct read_progress *p);
 
 /* Each writes to out. On error a part may be written already. */

@@ -48,7 +48,7 @@ static void print_label_value(struct page *page, const char *name, struct buf *v
     buf_clear(value);
 }
 
-/* What a part of the page begins with, where it has rows. */
+/* Prints a heading before the first row of its part of the page. */
 static void print_heading(struct page *page, const char *name)
 {
     if (page->shown++ > 0)
@@ -136,7 +136,7 @@ static void put_figure(struct buf *b, const char *fmt, ...)
     buf_printf(b, ", %s", text);
 }
 
-/* Of those that nobody sees, and that are not left to others, the other lines say all. */
+/* Has the driver any figures for it, or is it left to others? If not, the other lines say all. */
 static bool has_figures(const struct control_device *d)
 {
     return d->left || d->percent >= 0 || d->celsius >= 0 || d->milliwatts >= 0 ||
@@ -169,7 +169,7 @@ static void put_gpu(struct page *page, const struct control_device *d, const cha
     print_label_value(page, name, b);
 }
 
-/* As the driver sees them, whoever uses them. */
+/* Shows the driver's figures, whoever uses the GPUs. */
 static void put_gpus(struct page *page, const struct control_live *l, struct buf *b)
 {
     const char *name = "GPUs";
@@ -250,7 +250,7 @@ static int count_transcriptions(void *arg, const struct read_progress *p)
     return 0;
 }
 
-/* What is pinned, or current until what is asked for now is done, is not superseded. */
+/* Results that are pinned, or current until their replacement is done, still count as current. */
 static void put_superseded(const struct status *s, const struct read_progress *p, struct buf *out)
 {
     const uint64_t unused = status_unused(s, p), used = p->superseded - unused;
@@ -361,7 +361,7 @@ static void put_command(const struct page *page, const char *said, size_t column
     free(lines);
 }
 
-/* What is said of a job: below it, like its command, where it has no room. Returns the column. */
+/* Puts a job's notes: below it, like its command, if its line has no room. Returns the column. */
 static size_t put_notes(const struct page *page, const struct read_job *j, size_t column)
 {
     bool high = strcmp(j->priority, "high") == 0, low = strcmp(j->priority, "low") == 0;
