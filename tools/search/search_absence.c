@@ -155,7 +155,7 @@ static int no_class(const struct yamnet_names *names, const char *sound, struct 
     return rc;
 }
 
-/* Where the model is gone, what it might have heard is not known, and all may be asked for. */
+/* If the model is gone, its classes are not known, and any class may be asked for. */
 static int check_class(const struct stages *sounds, const char *sound, struct err *err)
 {
     struct yamnet_names names = {0};
@@ -224,7 +224,7 @@ int search_left(struct store *st, const char *stage, const char *what, struct bu
 
 /* ---- what is said where a search found nothing */
 
-/* What of the archive is not known, as sentences that each begin with a blank. */
+/* Sentences about what is not known of the archive; each begins with a blank. */
 struct unknown {
     bool texts, sounds; /* something is not */
     struct buf said;

@@ -127,8 +127,8 @@ int candidates_scope(struct candidates *c, struct scope *ret, struct err *err)
     return rc;
 }
 
-/* Of so many that were seen too few are wanted: recordings in another language need not be seen.
- * Where few are looked at anyway, that costs more than it saves. */
+/* Leaves out recordings in other languages if many candidates were seen and too few were wanted.
+ * With few candidates that costs more than it saves. */
 void candidates_narrow(const struct candidates *c, struct scope *scope, size_t seen)
 {
     const char *language = c->wish->language;

@@ -147,7 +147,7 @@ static int search_vector(const struct store_stage_row *stage, const char *text,
 #define FEW_WANTED 100u      /* of one speaker or language: of fewer, more are looked for */
 #define NEAR_CANDIDATES 100u /* stretches that sound like it, for a text to be near one */
 
-/* What a text is to be near: whoever speaks there. */
+/* A sound that a text is to be near counts whoever speaks there. */
 static bool is_near_text(const struct search_wish *w, enum search_way way)
 {
     return way == SEARCH_SOUND && w->text;
@@ -283,7 +283,7 @@ static int search_nearest(struct candidates *c, enum search_way way, const char 
 
 /* ---- what was found by several ways, as one ranking of moments */
 
-/* What was found of a moment by one way more. */
+/* Adds what another way found at the same moment. */
 static void merge_result_fields(struct search_result *r, enum search_way way,
                                 struct search_result *from)
 {
@@ -353,7 +353,7 @@ static int join_candidates(struct candidates *c, struct search_results *ret, str
     return rc;
 }
 
-/* What has the words, or the class, before what is like it; each in its order. */
+/* Moves results with the words or the class before similar ones; each group keeps its order. */
 static int move_named_first(const struct search_wish *wish, struct search_results *r,
                             struct err *err)
 {
@@ -375,8 +375,8 @@ static int move_named_first(const struct search_wish *wish, struct search_result
     return 0;
 }
 
-/* Takes the rows of the lists over. First what has the words, or the class, that were asked for,
- * then what is like it. */
+/* Takes the rows of the lists over. Results with the requested words or class come first, then
+ * similar ones. */
 static int search_join(struct candidates *c, struct search_results *ret, struct err *err)
 {
     int rc = join_candidates(c, ret, err);
@@ -530,8 +530,8 @@ static int on_sound(void *arg, const struct find_sound *s)
                    : c->wish->limit > 0 && c->lists[SEARCH_CLASS].count >= candidates_most(c->wish);
 }
 
-/* As many as are wanted; of a speaker or a language first many, and if these were not enough, all.
- */
+/* Finds as many as are wanted. With a speaker or a language it looks at many first, and at all if
+ * those were not enough. */
 static int find_class(struct candidates *c, struct err *err)
 {
     const struct search_wish *w = c->wish;

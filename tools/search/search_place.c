@@ -23,8 +23,7 @@ static size_t first_character(const char *s, size_t *width)
     return n;
 }
 
-/* What of s is left when its beginning is left out, so that it takes no more than `most` columns.
- */
+/* The longest end of s that takes no more than `most` columns. */
 static const char *end_of(const char *s, size_t most)
 {
     for (size_t all = text_width(s), width; all > most; all -= width)

@@ -162,7 +162,7 @@ static void put_speakers(struct buf *b, const struct search_result *r)
         buf_printf(b, ":");
 }
 
-/* What stands before the text: the sound, and who says it. Newly allocated, safe to print. */
+/* The sound and the speaker, which go before the text. Newly allocated, safe to print. */
 static char *before_of(const struct search_result *r)
 {
     struct buf b = BUF_INIT;

@@ -14,7 +14,7 @@ extern const char *const search_way_names[SEARCH_WAYS]; /* "words", ... */
 
 struct search_wish {  /* borrowed */
     const char *text; /* what was said; NULL: not asked */
-    /* What is heard, with a text: at most SEARCH_NEAR_MS from it; NULL: not asked. */
+    /* A sound; with a text, it is at most SEARCH_NEAR_MS from it. NULL: not asked. */
     const char *sound;
     bool words, meaning;
     bool meaning_must; /* it is an error when meaning cannot be searched, and the least alike is
@@ -55,7 +55,7 @@ struct search_results { /* owned: search_results_free */
     char note[300]; /* what meaning was not searched for although it could have been; "" */
 };
 
-/* What was found by words, as a result that borrows the row's strings. */
+/* A result from a row found by words; it borrows the row's strings. */
 struct search_result search_of_segment(const struct read_segment *s);
 struct search_result search_of_span(const struct read_span *s);
 

@@ -18,7 +18,7 @@ struct search_typed {
 /* ERR_USAGE: it cannot be understood; *at is the byte where that is, or SEARCH_NO_PLACE. */
 int search_typed(struct store *st, const char *text, struct search_typed *ret, size_t *at,
                  struct err *err);
-/* What is to be compared by its meaning is no query: but for operators, it may be any text. */
+/* Checks a text to compare by meaning: it must have a word and no operators. ERR_USAGE. */
 int search_typed_meaning(struct store *st, const char *text, struct err *err);
 
 #endif
