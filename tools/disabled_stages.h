@@ -9,16 +9,15 @@
 
 struct disabled_stages; /* owned: disabled_stages_free */
 
-/* What the last run said of it. */
+/* Reads which stages the last run quarantined. */
 int disabled_stages_read(struct store *st, struct disabled_stages **ret, struct err *err);
 void disabled_stages_free(struct disabled_stages *a); /* NULL is fine */
 
 /* Why the stage was quarantined; NULL: it was not, or nothing of it is left to do. Valid as long as
  * a is. */
 const char *disabled_stages_why(const struct disabled_stages *a, const struct read_progress *stage);
-/* For people: "`nightshift cancel --job 2` leaves embed-text out", for each stage that was put
- * disabled and waits still; nothing where there is none. Two stages of one name and model are both
- * named. */
+/* Appends a remedy for each quarantined stage that still has work: "`nightshift cancel --job 2`
+ * leaves embed-text out". Two stages of one name and model are both named. */
 int disabled_stages_remedies(struct store *st, const struct disabled_stages *a, struct buf *out,
                              struct err *err);
 

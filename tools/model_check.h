@@ -31,10 +31,10 @@ int model_opens(const char *stage, const char *dir, const char *params, struct e
  * no time, and does not see all that model_opens sees. ERR_MODEL. */
 int model_whole(const char *stage, const char *dir, struct err *err);
 
-/* Where a model is: its folder, of Silero's model its file. Newly allocated. */
+/* The path of the model's folder, or of Silero's file. Newly allocated. */
 int model_where(const char *name, char **ret, struct err *err);
 
-/* For people, on standard output; for programs. */
+/* The former prints to standard output for people, the latter is for programs. */
 void model_check_print(const char *name, const struct model_check *c);
 json_t *model_check_json(const struct model_check *c, const struct err *err);
 

@@ -37,7 +37,8 @@ static void put_environment(const char *catalog, const struct scheduler_result *
     put_count("NIGHTSHIFT_LEFT", left);
 }
 
-/* What the command reads; *left: recordings. A catalog that cannot be read is said there. */
+/* Writes what the command reads: the report, or why the catalog cannot be read. *left: recordings
+ * still to do. */
 static void write_report(const char *catalog, const struct err *failure, struct buf *out,
                          uint64_t *left)
 {

@@ -10,8 +10,8 @@
 
 /* Has /bin/sh run the command, with the report of the last run on its standard input, NIGHTSHIFT_*
  * in its environment, which stay in ours, and both of its outputs on our standard error; waits for
- * it. failure: why the run failed, or never began; code 0: it did not. What goes wrong here is a
- * warning, and no more. */
+ * it. failure: why the run failed, or never began; code 0: it did not. An error here is only logged
+ * as a warning. */
 void on_finish(const char *command, const char *catalog, const struct scheduler_result *r,
                const struct err *failure);
 

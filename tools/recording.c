@@ -52,7 +52,7 @@ struct looking {
     bool number; /* of a recording that is not there: no part of a name is meant */
 };
 
-/* As it was typed. */
+/* Compares a name with the text as typed. Returns its rank, 1 the best; 0: it does not fit. */
 static int fit_typed(const struct looking *l, const char *name)
 {
     if (l->absolute[0] && strcmp(name, l->absolute) == 0)
@@ -117,7 +117,7 @@ static void typed_free(struct typed *t)
     free(t->typed);
 }
 
-/* What *ret holds is to be freed in any case. */
+/* The caller frees *ret even on error. */
 static int typed_make(const char *what, struct typed *ret, struct err *err)
 {
     struct typed t = {.typed = utf8_display(what, strlen(what))};

@@ -18,10 +18,10 @@ int writer_open(const char *catalog, const char *purpose, int wait_ms, bool quie
 void writer_close(struct writer *w); /* NULL is fine */
 
 bool writer_through_run(const struct writer *w);
-/* For reading what is there; belongs to the writer and changes with writer_request. */
+/* The catalog, for reading. The writer owns it and may replace it in writer_request. */
 struct store *writer_store(struct writer *w);
-/* As request_apply. When the run that was spoken to has ended meanwhile, goes on without it: a
- * request may then be applied twice, which changes the counts of the reply and nothing else. */
+/* Works like request_apply. If the run that it talks to has ended, it goes on without the run: a
+ * request may then be applied twice, which changes only the counts of the reply. */
 int writer_request(struct writer *w, const struct request *rq, struct request_reply *ret,
                    struct err *err);
 

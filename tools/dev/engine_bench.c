@@ -4,8 +4,8 @@
  *                  [-t TOKENS] [-r ROUNDS] [-j THREADS] [-m] [-h] MODEL...
  *
  * MODEL: nano, tiny, base, small, medium, large-v3, large-v3-turbo (random weights) or a directory
- * (with a slash). DEVICE: cpu, or cuda:0 of the module in NIGHTSHIFT_CUDA_MODULE. Of several
- * numbers of slots the fastest is reported; those that do not fit end the list. Both networks
+ * (with a slash). DEVICE: cpu, or cuda:0 of the module in NIGHTSHIFT_CUDA_MODULE. With several
+ * numbers of slots it reports the fastest; the first that does not fit ends the list. Both networks
  * together are measured as a run has them: windows encoded beside steps where the device can.
  * Precisions that the device does not have are left out. CACHES: auto, 16bit or 8bit. -m: a
  * Markdown table. */
