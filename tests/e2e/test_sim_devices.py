@@ -264,7 +264,7 @@ class Tuning(Devices):
         with db:
             db.execute("UPDATE tuning SET slots = 1, oom_count = 1")
         self.assertRegex(" ".join(self.nightshift("status", status=0).out.split()),
-                         "1 slot, encoding 1 at once, .*; lowered 1 time for lack of memory")
+                         "1 slot, encoding 1 at once, .*; reduced 1 time for lack of memory")
         with db:
             db.execute(forget)
         db.close()
