@@ -220,7 +220,7 @@ static void begin_stage(struct run *run, struct store_stage_row *row, struct sto
 }
 
 /* Chooses the stage whose first task is of the highest priority, the lowest one among equals, that
- * is not quarantined. Workers keep their model when
+ * is not disabled. Workers keep their model when
  * it is the same one. */
 static bool choose_stage(struct run *run)
 {
@@ -280,7 +280,7 @@ bool backlog_refill(struct run *run)
 {
     struct backlog *b = &run->backlog;
 
-    if (!b->has_stage) { /* what one that was quarantined has left must be gone first */
+    if (!b->has_stage) { /* what a disabled one has left must be gone first */
         if (run_leased(run) || (planner_queued(run->planner) && !backlog_forget_queued(run)) ||
             !choose_stage(run))
             return false;
@@ -330,7 +330,7 @@ bool backlog_forget_queued(struct run *run)
     return true;
 }
 
-/* The first runnable stage that is not quarantined; 0: none, or it could not be read. */
+/* The first runnable stage that is not disabled; 0: none, or it could not be read. */
 static int64_t first_stage(struct run *run, struct err *err)
 {
     struct store_stage_row *rows = NULL;

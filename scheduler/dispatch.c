@@ -206,7 +206,7 @@ static void disable_stage(struct run *run, const struct run_task *t, const char 
 
     err_set(&err, t->code, "%s", message);
     backlog_drop(run, t->t.task_id);
-    if (run->backlog.has_stage) /* else it is quarantined already */
+    if (run->backlog.has_stage) /* else it is disabled already */
         disabled_stage_put(run, &run->backlog.stage, &err);
 }
 

@@ -63,7 +63,7 @@ void disabled_stages_free(struct disabled_stages *a)
     free(a);
 }
 
-/* The reason in an event about this stage, as scheduler/backlog.c writes it. */
+/* The reason in an event about this stage, as scheduler/disabled_stages.c writes it. */
 static const char *find_disabled_reason(const struct disabled_stages *a, const char *stage,
                                         const char *model)
 {

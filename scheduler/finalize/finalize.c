@@ -19,7 +19,7 @@
 /* ---- what is particular to finalizers among the processes of a run. One that dies or hangs costs
  * its recording an attempt.
  *
- *   UP: idle --SETTLE, VOICES, GO--> busy --SETTLED, FINALIZE_FAILED--> idle
+ *   UP: idle --FINALIZE, VOICES, GO--> busy --FINALIZED, FINALIZE_FAILED--> idle
  *
  * OFF they are started for work, ASIDE they stay until somebody may have mended them. */
 

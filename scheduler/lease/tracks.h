@@ -5,7 +5,7 @@
 
 #include "scheduler/run/run.h"
 
-/* The run's stage has just begun: those of `rows` that hear, and are not quarantined, may listen to
+/* The run's stage has just begun: those of `rows` that hear, and are not disabled, may listen to
  * its passes. Chosen rows are taken over and zeroed; rows with stage_id 0 are ignored. */
 void tracks_choose(struct run *run, struct store_stage_row *rows, size_t n);
 void tracks_free(struct beside *b);

@@ -4,7 +4,7 @@
  *   input, limit                             FAIL: the recording is bad, and stays so
  *   missing, changed, denied                 PLACE while it has other places, then FAIL
  *   io, timeout, nomem, vram, full, ...      AGAIN after a while, up to the limit, then FAIL:
- *                                            "quarantined after 3 attempts: ..."
+ *                                            "failed after 3 attempts: ..."
  *   stalled                                  the same, after the longest while each time
  *   device, crash, a worker that died        SUSPECT: counts against nobody, as anybody may have
  *                                            killed it. The recording is done alone when nothing

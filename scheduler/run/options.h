@@ -102,7 +102,7 @@ struct scheduler_result {
     const char *why;      /* it ended, as in store_run; static. NULL: it never began */
     bool timed_out;       /* its hours were over (hours.until) */
     bool interrupted;     /* by SIGINT, SIGTERM or a disk that is full */
-    bool stages_disabled; /* the error is a stage's that was quarantined: all the others are done */
+    bool stages_disabled; /* the error is of a stage that was disabled: all the others are done */
 };
 
 #endif

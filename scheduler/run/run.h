@@ -6,7 +6,7 @@
  *   catalog_watch.c         the catalog's file, its log and its disk, meanwhile
  *   rest.c                  at which hours it works, and GPUs that are left to others
  *   backlog.c               tasks: read from the catalog, a stage at a time; checked after requests
- *   disabled_stage.c           stages that cannot be done
+ *   disabled_stages.c          stages that cannot be done
  *   dispatch.c              leases: said to workers; what becomes of a task without any
  *   intake.c                what comes back for them
  *   lease/tracks.c          what other stages have of one, which listen to the same pass
@@ -252,7 +252,7 @@ struct failures { /* failure.c */
     int64_t retry_due_ms; /* wall clock; INT64_MAX: no retry waits */
 };
 
-struct disabled_stages { /* disabled_stage.c */
+struct disabled_stages { /* disabled_stages.c*/
     int64_t *stages;     /* owned: ids of those that cannot be done in this run */
     size_t count;
     struct err why; /* the first of them cannot; code 0: there is none */

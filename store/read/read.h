@@ -168,7 +168,7 @@ int read_words(struct store *st, int64_t segment_id, read_word_fn fn, void *arg,
 struct read_result { /* what a recording has of one stage, or is to have */
     int64_t stage_id;
     const char *stage, *model, *model_hash, *params_json;
-    const char *state; /* as read_recording's, "finalizing" and "started" */
+    const char *state; /* as read_recording's, "settling" and "started" */
     bool current, wanted, pinned;
 };
 typedef int (*read_result_fn)(void *arg, const struct read_result *row);

@@ -278,7 +278,7 @@ class Back(Evenings):
         out = os.path.join(self.dir, "out")
         said = self.nightshift("export", "-o", out, status=0).out
         self.assertIn("\n1 recording is left out: it is gone from the disk, and not done.\n", said)
-        self.assertNotIn("not done yet", said)
+        self.assertNotIn("not finished yet", said)
         told = self.json("export", "-o", out)
         self.assertEqual((0, 1, 0), (told["not_done"], told["gone"], told["cancelled"]))
 
@@ -289,7 +289,7 @@ class Back(Evenings):
         out = os.path.join(self.dir, "out")
         said = self.nightshift("export", "-o", out, status=0).out
         self.assertIn("\n1 recording was cancelled and has no transcript (nightshift retry).\n", said)
-        self.assertNotIn("not done yet", said)
+        self.assertNotIn("not finished yet", said)
         told = self.json("export", "-o", out)
         self.assertEqual((0, 0, 1), (told["not_done"], told["gone"], told["cancelled"]))
 

@@ -25,9 +25,9 @@ void command_add_field(struct command_rows *rows, const struct param_field *f,
 
     if (!f->help)
         return;
-    assert(rows->count < COMMAND_OPTIONS_MAX);
-    param_option_name(f, rows->names[rows->count]);
-    o.name = rows->names[rows->count];
+    assert(rows->name_count < COMMAND_OPTIONS_MAX);
+    param_option_name(f, rows->names[rows->name_count]);
+    o.name = rows->names[rows->name_count++];
     o.letter = f->letter;
     o.field = f;
     o.value = f->value;
@@ -87,7 +87,7 @@ static void put_rows(const struct command_option *o, bool all, struct command_ro
 
 void command_rows_of(const struct command *c, bool all, struct command_rows *ret)
 {
-    ret->count = 0;
+    ret->count = ret->name_count = 0;
     put_rows(c->options, all, ret);
 }
 
@@ -446,10 +446,15 @@ static int take_catalog(struct cli *cli)
 static int print_help(const struct command *c)
 {
     struct buf help = BUF_INIT;
+    const char *text;
 
     command_help(c, &help);
-    fputs(buf_cstr(&help) ? buf_cstr(&help) : "", stdout);
+    text = buf_cstr(&help);
+    if (text)
+        fputs(text, stdout);
     buf_free(&help);
+    if (!text)
+        return cli_no_memory("print the help");
     return cli_flush(EX_OK);
 }
 

@@ -54,8 +54,8 @@ struct command_option {
     /* Ends with {0}. If the row has a help text, its options stand together, and the text describes
      * all of them. */
     const struct command_option *table;
-    /* In a COMMAND_TABLE: --help and the manual leave its options out. An option that the command
-     * itself has goes before one of the same name here. */
+    /* In a COMMAND_TABLE: --help and the manual leave its options out; completion has them. An
+     * option that the command itself has goes before one of the same name here. */
     bool unlisted;
     void (*make)(struct command_rows *rows, const struct command_option *maker);
     const struct param_field *field; /* the parameter of a stage that it sets; NULL: none */
@@ -73,6 +73,7 @@ struct command_rows {
     struct command_option list[COMMAND_OPTIONS_MAX];
     size_t count;
     char names[COMMAND_OPTIONS_MAX][PARAM_OPTION_LEN]; /* of those that set a parameter */
+    size_t name_count;
 };
 
 /* A row of a field: an option without a value, and one with a value that is called `called`; what

@@ -62,7 +62,8 @@ static int request_all(struct cli *cli, struct request *rq, const struct paths *
         rc = writer_request(writer, rq, &reply, &err);
         *ret += reply.affected;
         if (rc == ERR_MISSING && p->list[i]) {
-            cli_fail(cli->command, &err, "Check its name; `nightshift status` shows some.");
+            cli_fail(cli->command, &err,
+                     "Give its whole path, as `nightshift show PART-OF-ITS-NAME` prints it.");
             err = (struct err){0};
             rc = 0;
             unknown++;

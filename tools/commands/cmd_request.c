@@ -67,7 +67,7 @@ static void print_result(const struct cli *cli, const struct kind *k, bool whole
 static const char *unknown_hint(const struct wanted *w)
 {
     return w->job != 0 ? "`nightshift status --jobs` lists the jobs."
-                       : "Check its name; `nightshift status` shows some.";
+                       : "Give its whole path, as `nightshift show PART-OF-ITS-NAME` prints it.";
 }
 
 static int request_all(struct cli *cli, const struct kind *k, const struct wanted *w, char **paths,

@@ -460,7 +460,7 @@ static void print_result(const struct scheduler_result *r, const struct after *a
     print_left(r, all);
 }
 
-/* Remedies for the quarantined stages; "" if they cannot be read. The caller frees it. */
+/* Remedies for the disabled stages; "" if they cannot be read. The caller frees it. */
 static char *remedies(const char *catalog)
 {
     struct disabled_stages *a = NULL;

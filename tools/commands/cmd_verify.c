@@ -310,9 +310,11 @@ static int verify_files(struct verify *v, int argc, char **argv)
         rc = read_list(v, st, argv[i], &err);
     store_close(st);
     if (rc != 0)
-        return cli_fail("verify the files", &err,
-                        rc == ERR_MISSING ? "Check its name; `nightshift status` shows some."
-                                          : NULL);
+        return cli_fail(
+            "verify the files", &err,
+            rc == ERR_MISSING
+                ? "Give its whole path, as `nightshift show PART-OF-ITS-NAME` prints it."
+                : NULL);
     for (size_t i = 0; rc == 0 && i < v->count; i++)
         rc = verify_one(v, &v->files[i], &err);
     if (rc == 0)

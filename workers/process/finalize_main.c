@@ -121,7 +121,7 @@ static void reset_finalizer(struct finalizer *s)
 static int on_finalize(struct finalizer *s, const struct frame *f, struct err *err)
 {
     if (s->work.model_dir)
-        return err_set(err, ERR_PROTOCOL, "SETTLE came before the last one's end");
+        return err_set(err, ERR_PROTOCOL, "FINALIZE came before the last one's end");
     return msg_finalize_get(f->payload, f->len, &s->work, err);
 }
 
@@ -131,7 +131,7 @@ static int on_voices(struct finalizer *s, const struct frame *f, struct err *err
     int rc;
 
     if (!s->work.model_dir)
-        return err_set(err, ERR_PROTOCOL, "VOICES came without SETTLE");
+        return err_set(err, ERR_PROTOCOL, "VOICES came without FINALIZE");
     rc = msg_voices_get(f->payload, f->len, &m, err);
     if (rc != 0)
         return rc;
@@ -172,7 +172,7 @@ static int on_go(struct finalizer *s, struct err *err)
     int rc = s->failed.code;
 
     if (!s->work.model_dir)
-        return err_set(err, ERR_PROTOCOL, "SETTLE_GO came without SETTLE");
+        return err_set(err, ERR_PROTOCOL, "FINALIZE_GO came without FINALIZE");
     if (rc == 0)
         rc = finish_with_retries(s, &m);
     if (rc == 0)

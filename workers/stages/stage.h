@@ -33,8 +33,8 @@ struct stage_setup {
     enum cache_precision cache; /* of transcriptions */
     uint32_t slots, windows;    /* at once; 0: chosen */
     /* Transcription: asked when the models are loaded, before room is made: slots and windows, to
-     * be chosen instead of those above. synthetic load: these models at made-up work
-     * (stages/synthetic load.h), for this call. NULL: nobody measures. */
+     * be chosen instead of those above. synthetic_load: these models at made-up work
+     * (stages/synthetic_load.h), for this call. NULL: nobody measures. */
     int (*tune)(void *arg, struct stage *synthetic_load, uint32_t *slots, uint32_t *windows,
                 struct err *err);
     void *tune_arg;

@@ -1,6 +1,6 @@
 /* workers/stages/stage_bench.h - how fast a stage works here: lanes are added, steps are taken,
  * results come back (stages/stage.h), on sound and text that are made up; of a transcription its
- * two networks alone, at forced work (stages/synthetic load.h), and how near that is to what the
+ * two networks alone, at forced work (stages/synthetic_load.h), and how near that is to what the
  * device can (gpu/peak.h, measured in turn with it). Every figure is a median. One thread. */
 #ifndef NIGHTSHIFT_WORKERS_STAGES_STAGE_BENCH_H
 #define NIGHTSHIFT_WORKERS_STAGES_STAGE_BENCH_H
@@ -49,7 +49,7 @@ struct stage_bench_result {
         double encoder_share; /* of that peak */
         /* Each network alone: log-mel, encoder and the decoder's keys and values; prompt and
          * tokens. Items_per_second is of both: windows encoded beside the steps of others where
-         * the device can do that (stages/synthetic load.h), else one after the other. */
+         * the device can do that (stages/synthetic_load.h), else one after the other. */
         double encoder_windows_s, decoder_windows_s;
         bool beside;
     } networks;

@@ -462,10 +462,10 @@ static const struct fields kinds[] = {
     [MSG_HEARTBEAT] = FIELDS("HEARTBEAT", msg_heartbeat, heartbeat, NULL),
     [MSG_LOG] = FIELDS("LOG", msg_log, log_line, NULL),
     [MSG_TUNED] = FIELDS("TUNED", msg_tuned, tuned, NULL),
-    [MSG_FINALIZE] = FIELDS("SETTLE", msg_finalize, finalize, NULL),
+    [MSG_FINALIZE] = FIELDS("FINALIZE", msg_finalize, finalize, NULL),
     [MSG_VOICES] = FIELDS("VOICES", result_voices, voices, voices_hold),
-    [MSG_FINALIZED] = FIELDS("SETTLED", msg_finalized, finalized, finalized_holds),
-    [MSG_FINALIZE_FAILED] = FIELDS("SETTLE_FAILED", msg_finalize_failed, finalize_failed, NULL),
+    [MSG_FINALIZED] = FIELDS("FINALIZED", msg_finalized, finalized, finalized_holds),
+    [MSG_FINALIZE_FAILED] = FIELDS("FINALIZE_FAILED", msg_finalize_failed, finalize_failed, NULL),
 };
 
 const struct fields *msg_fields(uint8_t type)

@@ -35,7 +35,7 @@ static uint32_t windows, first[WINDOWS_MAX];
 
 static bool mode(const char *name)
 {
-    const char *m = getenv("FAKE_SETTLE");
+    const char *m = getenv("FAKE_FINALIZE");
 
     return m && strcmp(m, name) == 0;
 }

@@ -48,7 +48,7 @@ static inline void fixture_reset(void)
     setenv("FAKE_STATE", "state", 1);
     unsetenv("FAKE_MODE");
     unsetenv("FAKE_SHARD_US");
-    unsetenv("FAKE_SETTLE");
+    unsetenv("FAKE_FINALIZE");
     unsetenv("FAKE_TRACKS");
     fixture_most_shard_ms = fixture_mixed_most_shard_ms = 0;
     if (quiet())

@@ -275,7 +275,7 @@ static void finalize_long_ones(uint64_t queued_bytes)
 
     fixture_reset();
     ADD_TO("fake@diarize", "/a/ok-200", "/a/ok-3");
-    setenv("FAKE_SETTLE", "late", 1);
+    setenv("FAKE_FINALIZE", "late", 1);
     t.queued_bytes = queued_bytes;
     o.tuning = &t;
     most_queued = largest_frame = 0;
@@ -370,7 +370,7 @@ TEST(a_death_while_finalizing_costs_nothing)
 {
     fixture_reset();
     ADD_TO("fake@diarize", "/a/ok-1");
-    setenv("FAKE_SETTLE", "crashonce", 1);
+    setenv("FAKE_FINALIZE", "crashonce", 1);
     run_all("cpu");
     rows_are("SELECT state, attempts, suspect FROM task", "done|0|1|\n");
     assert_int_equal(count_of("SELECT count(*) FROM event WHERE kind = 'settler-died'"), 1);
@@ -383,7 +383,7 @@ static void expect_set_aside(const char *how, int attempts, const char *why)
     fixture_reset();
     ADD_TO("fake@diarize", "/a/ok-1");
     ADD("/a/ok-1", "/a/ok-2");
-    setenv("FAKE_SETTLE", how, 1);
+    setenv("FAKE_FINALIZE", how, 1);
     run_all("cpu");
     snprintf(expected, sizeof(expected),
              "diarize|failed|%d|\ntranscribe|done|0|\ntranscribe|done|0|\n", attempts);
@@ -418,7 +418,7 @@ TEST(one_that_gives_no_answer_is_killed)
 
     fixture_reset();
     ADD_TO("fake@diarize", "/a/ok-1");
-    setenv("FAKE_SETTLE", "hang", 1);
+    setenv("FAKE_FINALIZE", "hang", 1);
     t.still_ms = 200 * PATIENCE;
     o.tuning = &t;
     assert_ok(scheduler_run(&o, &r, &e), e);
@@ -430,7 +430,7 @@ TEST(a_verdict_about_the_voices_is_final)
 {
     fixture_reset();
     ADD_TO("fake@diarize", "/a/ok-1");
-    setenv("FAKE_SETTLE", "input", 1);
+    setenv("FAKE_FINALIZE", "input", 1);
     run_all("cpu");
     rows_are("SELECT state, error_code, error FROM task",
              "failed|input|its voices make no sense|\n");
@@ -444,12 +444,12 @@ TEST(without_finalizers_the_rest_is_done)
     fixture_reset();
     ADD_TO("fake@diarize", "/a/ok-1");
     ADD("/a/ok-1");
-    setenv("FAKE_SETTLE", "version", 1);
+    setenv("FAKE_FINALIZE", "version", 1);
     assert_int_equal(run_fails(message), ERR_VERSION);
     assert_non_null(strstr(message, "cannot be finalized"));
     assert_int_equal(count_of(DONE), 1);
     assert_int_equal(count_of(UNFINALIZED), 1);
-    unsetenv("FAKE_SETTLE");
+    unsetenv("FAKE_FINALIZE");
     run_all("cpu");
     assert_int_equal(count_of(DONE), 2);
 }
@@ -470,7 +470,7 @@ TEST(a_killed_run_finalizes_again)
     want = rows_of(TURNS);
     fixture_reset();
     fixture_add(paths, 6, "fake@diarize");
-    setenv("FAKE_SETTLE", "slow", 1);
+    setenv("FAKE_FINALIZE", "slow", 1);
     for (i = 0; i < 4; i++) {
         pid_t pid = run_child(&o);
 
@@ -480,7 +480,7 @@ TEST(a_killed_run_finalizes_again)
         kill(pid, SIGKILL);
         wait_child(pid);
     }
-    unsetenv("FAKE_SETTLE");
+    unsetenv("FAKE_FINALIZE");
     run_all("cpu");
     got = rows_of(TURNS);
     assert_string_equal(got, want);
@@ -497,7 +497,7 @@ static pid_t start_held(struct scheduler_options *o, struct scheduler_tuning *t)
     *t = quick;
     t->still_ms = 600000;
     o->tuning = t;
-    setenv("FAKE_SETTLE", "held", 1);
+    setenv("FAKE_FINALIZE", "held", 1);
     pid = run_child(o);
     wait_words("in-hand-", HELD);
     return pid;
@@ -660,7 +660,7 @@ TEST(a_stage_without_its_model_does_not_stop_the_others)
     expect_others_done("model@transcribe", "FAKE_MODE", ERR_MODEL, "tensor 'x' is missing");
     expect_others_done("model@sounds", "FAKE_MODE", ERR_MODEL, "tensor 'x' is missing");
     expect_others_done("novram@transcribe", "FAKE_MODE", ERR_VRAM, "8 GB are needed");
-    expect_others_done("model", "FAKE_SETTLE", ERR_MODEL, "transforms are gone");
+    expect_others_done("model", "FAKE_FINALIZE", ERR_MODEL, "transforms are gone");
 }
 
 /* Somebody has mended it: who retries, or enqueues again, has it tried again by the same run. */
@@ -672,7 +672,7 @@ TEST(a_stage_put_aside_is_tried_again_when_asked)
     fixture_reset();
     o.watch = true;
     ADD_TO("fake@diarize", "/a/ok-2");
-    setenv("FAKE_SETTLE", "model", 1);
+    setenv("FAKE_FINALIZE", "model", 1);
     pid = run_child(&o);
     wait_count("SELECT count(*) FROM event WHERE kind = 'stage-aside'", 1);
     tell_run(REQUEST_RETRY, 0); /* it is as broken as before */

@@ -1567,8 +1567,8 @@ class Output(Program):
                          self.run_it("doubts", os.path.join(self.archive, "b.mp3"), status=0).out.splitlines()[-1])
         self.assertEqual("None of that is doubtful",
                          self.run_it("doubts", os.path.join(self.archive, "a.wav"), status=0).out.split(".")[0])
-        self.assertNotIn("believed", self.run_it("doubts", os.path.join(self.archive, "a.wav"), status=0).out)
-        self.assertNotIn("believed", self.run_it("doubts", "--missing", status=0).out)
+        self.assertNotIn("rejected", self.run_it("doubts", os.path.join(self.archive, "a.wav"), status=0).out)
+        self.assertNotIn("rejected", self.run_it("doubts", "--missing", status=0).out)
         self.assertIn("\nNobody speaks in it.\n", self.run_it("show", "a.wav").out)
         self.assertIn("\nSomebody speaks in it, but all of its text was rejected.\n", self.run_it("show", "b.mp3").out)
         told = json.loads(self.run_it("export", "-o", "out", "--json", status=0).out)

@@ -227,9 +227,9 @@ static const struct {
     {MSG_LOG, "log", &log_line},
     {MSG_TUNED, "tuned", &tuned},
     {MSG_VOICES, "voices", &voices},
-    {MSG_FINALIZE, "settle", &finalize},
-    {MSG_FINALIZED, "settled", &finalized},
-    {MSG_FINALIZE_FAILED, "settle_failed", &finalize_failed},
+    {MSG_FINALIZE, "finalize", &finalize},
+    {MSG_FINALIZED, "finalized", &finalized},
+    {MSG_FINALIZE_FAILED, "finalize_failed", &finalize_failed},
 };
 #define CODECS (sizeof(codecs) / sizeof(codecs[0]))
 

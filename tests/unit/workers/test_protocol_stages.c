@@ -337,9 +337,9 @@ TEST(what_is_not_there_has_its_bytes_too)
 
     BYTES(MSG_SHARD_DONE, "shard_done_empty", shard_done, {.language = NULL});
     BYTES(MSG_VOICES, "voices_empty", voices, {.windows = 0});
-    BYTES(MSG_FINALIZED, "settled_nobody", finalized, {.task_id = 1});
-    BYTES(MSG_FINALIZED, "settled_mixed", finalized, {1, {3, 3, 0, mixed, NULL}, 5});
-    BYTES(MSG_FINALIZED, "settled_nameless", finalized, {1, {0, 3, 0, mixed, NULL}, 5});
+    BYTES(MSG_FINALIZED, "finalized_nobody", finalized, {.task_id = 1});
+    BYTES(MSG_FINALIZED, "finalized_mixed", finalized, {1, {3, 3, 0, mixed, NULL}, 5});
+    BYTES(MSG_FINALIZED, "finalized_nameless", finalized, {1, {0, 3, 0, mixed, NULL}, 5});
     BYTES(MSG_SETUP, "setup_empty", setup, {.slots = 0});
     BYTES(MSG_LEASE, "lease_empty", lease, {.lease_id = 0});
 }

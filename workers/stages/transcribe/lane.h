@@ -66,7 +66,7 @@ struct lane_window {
     bool unasked;  /* FINISHED: surely silent before it was asked: its pieces are asked */
     bool is_probe; /* it is asked for its language alone */
     bool is_asked; /* its stretches are, or were, asked for their languages */
-    bool is_known; /* its language is finished */
+    bool is_known; /* its language is decided */
     struct yield yield;
 
     /* A window may be a piece of another one, which is heard again by itself. It stands behind that
@@ -74,7 +74,7 @@ struct lane_window {
     struct lane_window *whole;  /* NULL: it is none */
     int64_t offset;             /* samples of the whole before it */
     uint32_t depth;             /* how often it was cut: 0 of a whole */
-    uint32_t pieces, waits_for; /* of a whole: made so far, and not finalized yet */
+    uint32_t pieces, waits_for; /* of a whole: made so far, and not finished yet */
     struct coverage *coverage;  /* owned; of a whole */
 
     /* Known text: its audio is in pcm, too. */

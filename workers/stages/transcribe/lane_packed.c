@@ -75,7 +75,7 @@ static void advance_lane_end(struct lane *l, int64_t to)
         l->end = to;
 }
 
-/* Nothing before the oldest window that is not finalized, or before what is still listened to. */
+/* Nothing before the oldest window that is not finished, or before what is still listened to. */
 static void note_progress(struct lane *l)
 {
     const struct listening *h = l->listening;

@@ -212,9 +212,16 @@ int transcriber_new(struct asr_model *model, struct silero *vad,
     if (slots > SLOTS_MAX)
         return err_set(err, ERR_USAGE, "%u windows at once are too many; the limit is %u", slots,
                        SLOTS_MAX);
-    if (model->window_samples > ASR_WINDOW_MAX)
+    if (model->window_samples == 0 || model->window_samples > ASR_WINDOW_MAX)
         return err_set(err, ERR_MODEL, "the model's windows have %u samples; the limit is %d",
                        model->window_samples, ASR_WINDOW_MAX);
+    if (model->prompt_max == 0 || model->prompt_max > ASR_PROMPT_MAX)
+        return err_set(err, ERR_MODEL, "the model's prompts have %u tokens; the limit is %d",
+                       model->prompt_max, ASR_PROMPT_MAX);
+    if (model->align_heads && model->frame_samples == 0)
+        return err_set(err, ERR_MODEL, "the model aligns words, and says no length of a frame");
+    if (!model->language && !vocabulary_multilingual(model->vocab))
+        return err_set(err, ERR_MODEL, "the model knows one language, and does not say which");
     if ((rc = transcribe_params_check(params, err)) || (rc = check_params(model, params, err)))
         return rc;
     t = calloc(1, sizeof(*t));

@@ -1,4 +1,3 @@
-#include "workers/stages/transcribe/decode/language.h"
 #include "workers/stages/transcribe/outcome/outcome.h"
 
 #include <math.h>
@@ -6,6 +5,7 @@
 #include <string.h>
 
 #include "workers/models/asr_model.h"
+#include "workers/stages/transcribe/decode/language.h"
 #include "workers/stages/transcribe/outcome/coverage.h"
 #include "workers/stages/transcribe/outcome/doubt.h"
 #include "workers/stages/transcribe/outcome/pauses.h"
