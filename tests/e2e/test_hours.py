@@ -9,7 +9,7 @@ import time
 import night
 
 ZONE = "CET-1CEST,M3.5.0,M10.5.0/3"  # Central Europe's
-OPEN, SHUT = "it is 22:00; going on", "resting until 22:00"
+OPEN, SHUT = "it is 22:00; continuing", "resting until 22:00"
 
 
 class Hours(night.Night):
