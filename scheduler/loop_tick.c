@@ -3,7 +3,7 @@
 #include "base/log.h"
 #include "scheduler/backlog.h"
 #include "scheduler/dispatch.h"
-#include "scheduler/finalize/finalize.h"
+#include "scheduler/finalize.h"
 #include "scheduler/run/figures.h"
 #include "scheduler/run/report.h"
 #include "scheduler/worker_pool.h"

@@ -12,7 +12,7 @@
 #include "scheduler/run/figures.h"
 #include "scheduler/run/gpu_watch.h"
 #include "scheduler/run/report.h"
-#include "scheduler/finalize/finalize.h"
+#include "scheduler/finalize.h"
 #include "scheduler/loop_tick.h"
 #include "scheduler/rest.h"
 

@@ -24,7 +24,7 @@
 #include "scheduler/run/remembered_batch.h"
 #include "scheduler/run/report.h"
 #include "scheduler/run_control.h"
-#include "scheduler/finalize/finalize.h"
+#include "scheduler/finalize.h"
 #include "scheduler/disabled_stages.h"
 #include "scheduler/supervisor.h"
 #include "scheduler/worker_pool.h"

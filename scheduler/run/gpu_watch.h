@@ -1,5 +1,5 @@
 /* scheduler/run/gpu_watch.h - what the driver sees of the run's GPUs, every other second
- * (gpu/monitor/gpu_sample.h): a process of its own looks, which may crash or hang as it likes. Then
+ * (gpu/gpu_sample.h): a process of its own looks, which may crash or hang as it likes. Then
  * nothing is known for a while, and the run goes on. Internal to scheduler/; the loop's thread. */
 #ifndef NIGHTSHIFT_SCHEDULER_RUN_GPU_WATCH_H
 #define NIGHTSHIFT_SCHEDULER_RUN_GPU_WATCH_H

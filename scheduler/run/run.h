@@ -12,7 +12,7 @@
  *   lease/tracks.c          what other stages have of one, which listen to the same pass
  *   lease/lease.c           what goes with one to the worker, and how one ends before its time
  *   failure.c               what went wrong with it
- *   finalize/finalize.c         recordings whose shards are all there, finalized as a whole
+ *   finalize.c              recordings whose shards are all there, finalized as a whole
  *   worker_pool.c           all of its workers
  *   supervisor.c            on which devices it works; what workers say, when they are killed
  *   run/run.c               what every part may ask for: another turn, a commit, the end
@@ -42,9 +42,9 @@
 
 #include "base/err.h"
 #include "gpu/devices/devices.h"
-#include "gpu/monitor/gpu_sample.h"
+#include "gpu/gpu_sample.h"
 #include "scheduler/control/control_server.h"
-#include "scheduler/ledger/ledger.h"
+#include "scheduler/ledger.h"
 #include "scheduler/plan/disk_space.h"
 #include "scheduler/plan/estimate.h"
 #include "scheduler/plan/idmap.h"

@@ -6,7 +6,7 @@
 
 #include "base/list.h"
 #include "store/db.h"
-#include "store/facts/result.h"
+#include "store/fact_result.h"
 
 /* ---- a shard's results as they lie in a catalog: what store_shard_done was once given */
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "store/choice/choice.h"
+#include "store/choice.h"
 #include "store/db.h"
 #include "store/parting/parting.h"
 #include "store/parting/share.h"

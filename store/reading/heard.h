@@ -5,7 +5,7 @@
 
 #include "base/buf.h"
 #include "store/db.h"
-#include "store/facts/result.h"
+#include "store/fact_result.h"
 #include "store/reading/hunks.h"
 #include "store/reading/machine.h"
 #include "store/reading/match_words.h"

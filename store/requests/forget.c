@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "store/choice/choice.h"
+#include "store/choice.h"
 #include "store/full_text.h"
 #include "store/read/filter.h"
 #include "store/reading/publish.h"

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "store/choice/choice.h"
+#include "store/choice.h"
 #include "store/requests/request_apply.h"
 #include "store/results/complete.h"
 #include "store/results/naming.h"

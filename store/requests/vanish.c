@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/choice/choice.h"
+#include "store/choice.h"
 #include "store/requests/request_apply.h"
 
 struct span {

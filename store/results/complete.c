@@ -10,7 +10,7 @@
 #include "store/parting/share.h"
 #include "store/register/register.h"
 #include "store/register/voices.h"
-#include "store/choice/choice.h"
+#include "store/choice.h"
 #include "store/results/found.h"
 #include "store/results/naming.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/list.h"
-#include "store/choice/choice.h"
+#include "store/choice.h"
 #include "store/reading/heard.h"
 #include "store/register/register.h"
 

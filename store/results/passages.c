@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "base/list.h"
 #include "store/db.h"
-#include "store/facts/result.h"
+#include "store/fact_result.h"
 
 #define PAUSE_MS 10000
 #define MAX_BYTES 60000 /* of a passage: a message to a worker takes 64 KiB of a text */

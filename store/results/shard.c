@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "store/choice/choice.h"
+#include "store/choice.h"
 #include "store/db.h"
-#include "store/facts/result.h"
+#include "store/fact_result.h"
 #include "store/reading/publish.h"
 #include "store/register/voices.h"
 #include "store/results/complete.h"

@@ -41,7 +41,7 @@ ARROWS = {
     "workers/media": ["base", "workers/audio", "workers/wire/fields.h",
                       "workers/wire/frame.h", "workers/results.h"],
     "store": ["base", "workers/results.h", "workers/text", "workers/wire/fields.h"],
-    "scheduler": ["base", "store", "gpu/*.h", "gpu/devices/*.h", "gpu/monitor/*.h",
+    "scheduler": ["base", "store", "gpu/*.h", "gpu/devices/*.h",
                   "workers/results.h", "workers/wire", "workers/process/worker.h"],
     "tools": ["base", "gpu", "workers", "store", "scheduler", "tools"],
     # What could be a program of its own: it reads the catalog as anybody may, and asks for nothing.

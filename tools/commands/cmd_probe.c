@@ -11,7 +11,7 @@
 #include "base/spawn.h"
 #include "gpu/devices/cuda_load.h"
 #include "gpu/devices/probe.h"
-#include "gpu/monitor/gpu_sample.h"
+#include "gpu/gpu_sample.h"
 #include "tools/cli/cli.h"
 #include "tools/commands/commands.h"
 

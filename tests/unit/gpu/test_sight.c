@@ -6,7 +6,7 @@
 
 #include "base/spawn.h"
 #include "gpu/devices/child.h"
-#include "gpu/monitor/gpu_sample.h"
+#include "gpu/gpu_sample.h"
 #include "tests/common/files.h"
 #include "tests/common/test.h"
 

@@ -3,7 +3,7 @@
 #include <sys/socket.h>
 #include <uv.h>
 
-#include "scheduler/ledger/ledger.h"
+#include "scheduler/ledger.h"
 #include "scheduler/run/process.h"
 #include "tests/unit/scheduler/fixture.h"
 #include "workers/wire/protocol.h"

@@ -1,7 +1,7 @@
 /* A shard's texts as they are kept: read as they were written, and nothing else is read. */
 #include <math.h>
 
-#include "store/facts/result.h"
+#include "store/fact_result.h"
 #include "tests/common/nomem.h"
 #include "tests/common/random.h"
 #include "tests/common/test.h"

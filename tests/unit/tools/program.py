@@ -43,7 +43,7 @@ def _text(s):
 
 
 def _packed(segments):
-    """What store/facts/result.c writes of segments with their words."""
+    """What store/fact_result.c writes of segments with their words."""
     out = b"\x01" + _number(len(segments))
     for start, end, text, language, logprob, attempts, speech, reason, words in segments:
         out += _number(start) + _number(end - start) + _text(text) + _text(language)

@@ -1,4 +1,4 @@
-#include "store/choice/choice.h"
+#include "store/choice.h"
 
 #include <stdlib.h>
 #include <string.h>

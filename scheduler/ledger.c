@@ -1,4 +1,4 @@
-#include "scheduler/ledger/ledger.h"
+#include "scheduler/ledger.h"
 
 #include <stdbool.h>
 #include <stdint.h>

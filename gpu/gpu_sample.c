@@ -1,4 +1,4 @@
-#include "gpu/monitor/gpu_sample.h"
+#include "gpu/gpu_sample.h"
 
 #include <dlfcn.h>
 #include <jansson.h>

@@ -1,9 +1,9 @@
-/* store/facts/result.h - the texts of a shard as the worker sent them: the column `shard.result`.
+/* store/fact_result.h - the texts of a shard as the worker sent them: the column `shard.result`.
  *
  * It is a fact, written once with its shard and never changed. The rows that people read
  * (`segment`, `word`) are made from it (store/reading/). Pure; any thread. Internal to store/. */
-#ifndef NIGHTSHIFT_STORE_FACTS_RESULT_H
-#define NIGHTSHIFT_STORE_FACTS_RESULT_H
+#ifndef NIGHTSHIFT_STORE_FACT_RESULT_H
+#define NIGHTSHIFT_STORE_FACT_RESULT_H
 
 #include "base/buf.h"
 #include "base/err.h"

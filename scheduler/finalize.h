@@ -1,8 +1,8 @@
-/* scheduler/finalize/finalize.h - recordings that need a look as a whole, once all of their shards
+/* scheduler/finalize.h - recordings that need a look as a whole, once all of their shards
  * are there: what is to be finalized is read from the catalog and given to finalizers. Internal to
  * scheduler/; the loop's thread. */
-#ifndef NIGHTSHIFT_SCHEDULER_FINALIZE_FINALIZE_H
-#define NIGHTSHIFT_SCHEDULER_FINALIZE_FINALIZE_H
+#ifndef NIGHTSHIFT_SCHEDULER_FINALIZE_H
+#define NIGHTSHIFT_SCHEDULER_FINALIZE_H
 
 #include "scheduler/run/run.h"
 

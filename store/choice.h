@@ -1,4 +1,4 @@
-/* store/choice/choice.h - which of a recording's tasks are wanted, and which results are current.
+/* store/choice.h - which of a recording's tasks are wanted, and which results are current.
  *
  * In each kind of stage one task is wanted: the one that was asked for last. In each kind one
  * task's results are current. A pinned task comes first, then one that is done, then one that
@@ -7,8 +7,8 @@
  * when they are undone.
  *
  * Internal to store/; within db_enter / db_leave. */
-#ifndef NIGHTSHIFT_STORE_CHOICE_CHOICE_H
-#define NIGHTSHIFT_STORE_CHOICE_CHOICE_H
+#ifndef NIGHTSHIFT_STORE_CHOICE_H
+#define NIGHTSHIFT_STORE_CHOICE_H
 
 #include "store/db.h"
 

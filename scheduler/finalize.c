@@ -2,7 +2,7 @@
  * processes of their own without a device, one recording at a time. Finalized results go into the
  * ledger like all others. */
 
-#include "scheduler/finalize/finalize.h"
+#include "scheduler/finalize.h"
 
 #include <stdlib.h>
 #include <string.h>

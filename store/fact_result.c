@@ -1,4 +1,4 @@
-#include "store/facts/result.h"
+#include "store/fact_result.h"
 
 #include <stdlib.h>
 #include <zlib.h>

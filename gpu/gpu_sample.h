@@ -1,4 +1,4 @@
-/* gpu/monitor/gpu_sample.h - what NVIDIA's driver sees of GPUs while they work: values, and the
+/* gpu/gpu_sample.h - what NVIDIA's driver sees of GPUs while they work: values, and the
  * lines in which a process that may crash or hang over it tells them.
  *
  * The child (`nightshift probe --watch MS UUID...`, hidden) opens NVML and
@@ -9,8 +9,8 @@
  *             "processes":[{"pid":1, "computes":true, "percent":3}]}, ...]}
  *                           every MS, in the order of the UUIDs; what is not known is left out
  * The parent believes none of it. */
-#ifndef NIGHTSHIFT_GPU_MONITOR_GPU_SAMPLE_H
-#define NIGHTSHIFT_GPU_MONITOR_GPU_SAMPLE_H
+#ifndef NIGHTSHIFT_GPU_GPU_SAMPLE_H
+#define NIGHTSHIFT_GPU_GPU_SAMPLE_H
 
 #include <limits.h>
 #include <stdbool.h>

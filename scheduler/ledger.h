@@ -1,12 +1,12 @@
-/* scheduler/ledger/ledger.h - results on their way into the catalog: kept in memory until they are
+/* scheduler/ledger.h - results on their way into the catalog: kept in memory until they are
  * durable.
  *
  * Entries are put in any number and written in their order by ledger_flush, all in one commit.
  * Entries that a flush could not write stay: after a full disk nothing is lost while the run lives.
  * An entry that the catalog refuses by itself (impossible values) becomes a failure of its task, so
  * that it can never block the others. Loop thread only. */
-#ifndef NIGHTSHIFT_SCHEDULER_LEDGER_LEDGER_H
-#define NIGHTSHIFT_SCHEDULER_LEDGER_LEDGER_H
+#ifndef NIGHTSHIFT_SCHEDULER_LEDGER_H
+#define NIGHTSHIFT_SCHEDULER_LEDGER_H
 
 #include <stdbool.h>
 #include <stddef.h>
