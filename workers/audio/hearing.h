@@ -32,7 +32,7 @@ struct hearing_words {
 enum hearing_channels {
     HEARING_MIX,   /* to one */
     HEARING_SPLIT, /* each is a source */
-    HEARING_AUTO, /* those are in which different people speak (channel_choice.h), or it is mixed */
+    HEARING_AUTO,  /* those are in which different people speak (channels.h), or it is mixed */
 };
 
 /* All zeros are the usual one: the best track, mixed. */

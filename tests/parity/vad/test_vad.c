@@ -4,7 +4,6 @@
 
 #include <stdbool.h>
 
-#include "workers/audio/pack.h"
 #include "workers/audio/speech.h"
 
 #define WINDOW (30 * 16000)

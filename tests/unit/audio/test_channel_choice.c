@@ -5,8 +5,7 @@
 
 #include "tests/common/random.h"
 #include "tests/common/test.h"
-#include "workers/audio/channel_choice.h"
-#include "workers/audio/crosstalk.h"
+#include "workers/audio/channels.h"
 
 #define SECONDS 60
 #define SAMPLES (SECONDS * 16000)

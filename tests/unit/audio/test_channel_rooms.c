@@ -13,7 +13,7 @@
 
 #include "tests/common/random.h"
 #include "tests/common/test.h"
-#include "workers/audio/channel_choice.h"
+#include "workers/audio/channels.h"
 
 #define RATE 16000
 #define SECONDS 60

@@ -8,8 +8,7 @@
 #include "tests/common/random.h"
 #include "tests/common/test.h"
 #include "workers/audio/babble.h"
-#include "workers/audio/channel_choice.h"
-#include "workers/audio/noise_gate.h"
+#include "workers/audio/channels.h"
 #include "workers/audio/steady.h"
 
 #define RATE 16000

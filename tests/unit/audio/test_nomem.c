@@ -2,7 +2,6 @@
 #include "tests/common/test.h"
 
 #include "tests/common/nomem.h"
-#include "workers/audio/pack.h"
 #include "workers/audio/speech.h"
 
 /* Forty stretches, a window of them, and a part of it. */

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 
 #include "tests/common/random.h"
-#include "workers/audio/pack.h"
+#include "workers/audio/speech.h"
 
 static void add(struct pack *p, int64_t start, int64_t end)
 {

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "workers/audio/channel_choice.h"
+#include "workers/audio/channels.h"
 #include "workers/media/track/frame_sample.h"
 
 #define BLOCKS_A_SECOND 20

@@ -3,9 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "workers/audio/channel_choice.h"
-#include "workers/audio/crosstalk.h"
-#include "workers/audio/noise_gate.h"
+#include "workers/audio/channels.h"
 
 #define RATE_HZ 16000
 #define LAG_SAMPLES ((size_t)60 * RATE_HZ)
@@ -399,7 +397,7 @@ static void take_out_crosstalk(struct track *t, size_t least, size_t n)
     t->ahead--;
 }
 
-/* The samples that are passed on at once: a frame of channel_choice.h, and those that must be known
+/* The samples that are passed on at once: a frame of channels.h, and those that must be known
  * behind it. */
 static size_t next_piece(const struct sources *s, size_t least)
 {

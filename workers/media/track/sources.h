@@ -2,13 +2,13 @@
  * put side by side: sample by sample the mix of all, and then each source
  * (workers/audio/hearing.h).
  *
- * A channel of noise is left out of its track's mix (noise_gate.h), which comes up to 20 s later
- * for it. A track's audio is kept until its sources are chosen (channel_choice.h: at most ten
- * minutes, and a minute more for a track that has stopped), and until the other tracks have come as
- * far. All tracks begin at the same instant; the caller reports where a track is silent
- * (sources_silence). A track that ends early is followed by silence. One that lags by more than a
- * minute in the file gets silence at once, in place of the silence that is reported for it later.
- * All of that depends on the file alone. One thread. */
+ * A channel of noise is left out of its track's mix (channels.h), which comes up to 20 s later for
+ * it. A track's audio is kept until its sources are chosen (at most ten minutes, and a minute more
+ * for a track that has stopped), and until the other tracks have come as far. All tracks begin at
+ * the same instant; the caller reports where a track is silent (sources_silence). A track that ends
+ * early is followed by silence. One that lags by more than a minute in the file gets silence at
+ * once, in place of the silence that is reported for it later. All of that depends on the file
+ * alone. One thread. */
 #ifndef NIGHTSHIFT_WORKERS_MEDIA_TRACK_SOURCES_H
 #define NIGHTSHIFT_WORKERS_MEDIA_TRACK_SOURCES_H
 

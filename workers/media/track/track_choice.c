@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "workers/audio/channel_choice.h"
+#include "workers/audio/channels.h"
 #include "workers/audio/steady.h"
 #include "workers/media/track/resample.h"
 

@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "workers/audio/pack.h"
+#include "workers/audio/speech.h"
 #include "workers/stages/transcribe/decode/decoding.h"
 #include "workers/stages/transcribe/decode/language.h"
 #include "workers/stages/transcribe/transcribe_params.h"
