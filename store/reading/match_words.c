@@ -7,7 +7,6 @@
 #include "base/list.h"
 #include "store/reading/hunks.h"
 #include "workers/text/codepoints.h"
-#include "workers/text/tokenizer/folded.h"
 
 #define CONTEXT_WORDS 2
 #define NEARLY_MS 200

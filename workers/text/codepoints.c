@@ -1,5 +1,6 @@
 #include "workers/text/codepoints.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utf8proc.h>
@@ -228,4 +229,138 @@ void codepoints_decompose(struct codepoints *out, const struct codepoints *in, b
 void codepoints_canonical(struct codepoints *out, const struct codepoints *in, bool composed)
 {
     decompose_text(out, in, UTF8PROC_STABLE, composed);
+}
+
+/* ------------------------------------------------------------------------------- folded */
+
+enum kind { WORD, LEFT_OUT, BETWEEN };
+
+static enum kind kind_of(int32_t c)
+{
+    if (c == '\'' || c == 0x2019 || c == 0x02BC)
+        return LEFT_OUT;
+    switch (utf8proc_category(c)) {
+    case UTF8PROC_CATEGORY_LU:
+    case UTF8PROC_CATEGORY_LL:
+    case UTF8PROC_CATEGORY_LT:
+    case UTF8PROC_CATEGORY_LM:
+    case UTF8PROC_CATEGORY_LO:
+    case UTF8PROC_CATEGORY_ND:
+    case UTF8PROC_CATEGORY_NL:
+    case UTF8PROC_CATEGORY_NO:
+        return WORD;
+    case UTF8PROC_CATEGORY_MN:
+    case UTF8PROC_CATEGORY_MC:
+    case UTF8PROC_CATEGORY_ME:
+    case UTF8PROC_CATEGORY_CF:
+        return LEFT_OUT;
+    default:
+        return BETWEEN;
+    }
+}
+
+/* The letter without case and marks. Hangul syllables stay whole: their parts are no marks. */
+static int32_t fold_letter(int32_t c)
+{
+    utf8proc_int32_t parts[8];
+    utf8proc_ssize_t n;
+    int boundary = 0;
+
+    c = utf8proc_tolower(c);
+    if (c < 0xC0 || (c >= 0xAC00 && c <= 0xD7A3))
+        return c;
+    n = utf8proc_decompose_char(c, parts, 8, UTF8PROC_DECOMPOSE, &boundary);
+    return n > 0 && n <= 8 ? parts[0] : c;
+}
+
+/* The code point at s and how many bytes to go on by; 0xFFFD, which parts words, for ill-formed. */
+static int32_t decode_codepoint(const char *s, size_t *size)
+{
+    size_t capacity = strnlen(s, 4);
+    utf8proc_int32_t c;
+    utf8proc_ssize_t n =
+        utf8proc_iterate((const utf8proc_uint8_t *)s, (utf8proc_ssize_t)capacity, &c);
+
+    *size = n > 0 ? (size_t)n : 1;
+    return n > 0 ? c : 0xFFFD;
+}
+
+int32_t folded_next(struct folded_reader *r)
+{
+    while (*r->text) {
+        size_t size;
+        int32_t c = decode_codepoint(r->text, &size);
+        enum kind kind = kind_of(c);
+
+        r->text += size;
+        if (kind == WORD) {
+            r->in_word = true;
+            return fold_letter(c);
+        }
+        if (kind == BETWEEN && r->in_word) {
+            r->in_word = false;
+            return ' ';
+        }
+    }
+    if (!r->in_word)
+        return 0;
+    r->in_word = false;
+    return ' ';
+}
+
+void folded_make(struct folded *f, const char *text)
+{
+    struct folded_reader r = {text, false};
+    int32_t c;
+
+    f->len = 0;
+    while (f->len < FOLDED_MAX && (c = folded_next(&r)) != 0)
+        f->at[f->len++] = c;
+}
+
+/* ------------------------------------------------------------------------------- clean */
+
+static bool is_blank(utf8proc_int32_t c)
+{
+    utf8proc_category_t k = utf8proc_category(c);
+
+    return k == UTF8PROC_CATEGORY_ZS || k == UTF8PROC_CATEGORY_ZL || k == UTF8PROC_CATEGORY_ZP ||
+           k == UTF8PROC_CATEGORY_CC;
+}
+
+static bool breaks_line(utf8proc_int32_t c)
+{
+    utf8proc_category_t k = utf8proc_category(c);
+
+    return k == UTF8PROC_CATEGORY_ZL || k == UTF8PROC_CATEGORY_ZP || k == UTF8PROC_CATEGORY_CC;
+}
+
+size_t clean_text(char *text)
+{
+    size_t len = strlen(text), out = 0, keep = 0;
+
+    for (size_t i = 0; i < len;) {
+        utf8proc_int32_t c;
+        utf8proc_ssize_t k =
+            utf8proc_iterate((const utf8proc_uint8_t *)text + i, (utf8proc_ssize_t)(len - i), &c);
+        if (k <= 0) { /* ill-formed: not the caller's promise, but no reason to stop */
+            i++;
+            continue;
+        }
+        if (is_blank(c)) {
+            if (out && breaks_line(c)) {
+                text[out++] = ' ';
+            } else if (out) {
+                memmove(text + out, text + i, (size_t)k);
+                out += (size_t)k;
+            }
+        } else {
+            memmove(text + out, text + i, (size_t)k);
+            out += (size_t)k;
+            keep = out;
+        }
+        i += (size_t)k;
+    }
+    text[keep] = 0;
+    return keep;
 }

@@ -7,8 +7,8 @@
 #include "base/number.h"
 #include "tests/unit/stages/fake_decoder.h"
 #include "workers/models/whisper/whisper.h"
-#include "workers/text/compression.h"
-#include "workers/text/clean.h"
+#include "workers/text/doubtful_text.h"
+#include "workers/text/codepoints.h"
 
 #define SEQUENCES 320
 #define TOKENS_MAX 24

@@ -3,7 +3,7 @@
 
 #include "workers/stages/transcribe/decode/spans.h"
 #include "base/number.h"
-#include "workers/text/tokenizer/vocabulary_ids.h"
+#include "workers/text/tokenizer/vocabulary.h"
 
 #define TS 1000
 #define T(seconds) (TS + (int32_t)((seconds)*50 + 0.5))

@@ -4,8 +4,8 @@
 #include <math.h>
 
 #include "base/err.h"
-#include "workers/text/compression.h"
-#include "workers/text/clean.h"
+#include "workers/text/doubtful_text.h"
+#include "workers/text/codepoints.h"
 
 static void ratio_is(const char *unit, int times, double expected)
 {

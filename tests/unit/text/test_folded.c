@@ -2,9 +2,7 @@
 #include "tests/common/test.h"
 
 #include "workers/text/codepoints.h"
-#include "workers/text/tokenizer/folded.h"
-#include "workers/text/repetition.h"
-#include "workers/text/silence_phrases.h"
+#include "workers/text/doubtful_text.h"
 
 static void folds_to(const char *text, const char *want)
 {

@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "workers/text/hash_seed.h"
+#include "workers/text/tokenizer/bpe.h"
 #include "workers/text/tokenizer/tokenizer.h"
 
 #define WORDS "{\"[UNK]\":0,\"a\":1,\"##b\":2,\"b\":3,\"!\":4}"

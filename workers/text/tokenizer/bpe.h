@@ -1,5 +1,4 @@
-/* workers/text/tokenizer/bpe.h - byte-level byte-pair encoding (GPT-2's), apart from any file
- * format.
+/* workers/text/tokenizer/bpe.h - byte-level byte-pair encoding (GPT-2's).
  *
  * Tokens are byte strings with ids; a merge rule joins two neighbouring tokens into a third, the
  * earliest rule first. One owner while it is filled; any thread may read afterwards. */
@@ -14,6 +13,7 @@
 #define BPE_MAX_ID (1 << 20) /* ids below it; the largest vocabularies in use have 2^18 */
 
 struct bpe;
+struct json_t;
 
 int bpe_new(struct bpe **ret, struct err *err);
 void bpe_free(struct bpe *b);
@@ -51,5 +51,14 @@ int bpe_encode(const struct bpe *b, const char *text, size_t len, int32_t **ret,
 /* The length in bytes of the first word of text (len > 0) as GPT-2's pattern splits it:
  * 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+ */
 size_t bpe_word(const char *text, size_t len);
+
+/* Fills b, which is empty, with the vocabulary and the merges of the "model" of a tokenizer.json.
+ * ERR_MODEL. */
+int bpe_read_json(struct bpe *b, const struct json_t *model, struct err *err);
+
+/* The seed of a hash table of strings from a file. It is another one each time, so that nobody who
+ * writes the file can choose strings that all fall on one place. Nothing that a table is asked for
+ * may depend on it. Any thread. */
+uint64_t hash_seed(void);
 
 #endif

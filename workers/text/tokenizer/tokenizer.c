@@ -8,16 +8,118 @@
 
 #include "base/buf.h"
 #include "base/utf8.h"
-#include "workers/text/tokenizer/bpe.h"
-#include "workers/text/tokenizer/bpe_json.h"
 #include "workers/text/json_file.h"
-#include "workers/text/tokenizer/token_list.h"
-#include "workers/text/tokenizer/tokenizer_added.h"
+#include "workers/text/tokenizer/bpe.h"
+#include "workers/text/tokenizer/subword.h"
 #include "workers/text/tokenizer/tokenizer_normalize.h"
 #include "workers/text/tokenizer/tokenizer_split.h"
-#include "workers/text/tokenizer/tokenizer_template.h"
-#include "workers/text/tokenizer/unigram.h"
-#include "workers/text/tokenizer/wordpiece.h"
+
+/* ---- the special tokens that stand around a text ([CLS], </s>) */
+
+#define MAX_AROUND 8
+
+struct tokenizer_template {
+    int32_t before[MAX_AROUND], after[MAX_AROUND];
+    uint32_t before_count, after_count;
+    int32_t size; /* highest id + 1 */
+};
+
+static int add_template_token(struct tokenizer_template *t, bool after, const json_t *id,
+                              struct err *err)
+{
+    uint32_t *n = after ? &t->after_count : &t->before_count;
+    int32_t *list = after ? t->after : t->before;
+    json_int_t v = json_integer_value(id);
+
+    if (!json_is_integer(id) || v < 0 || v >= BPE_MAX_ID)
+        return err_set(err, ERR_MODEL, "the post_processor's tokens have no usable ids");
+    if (*n == MAX_AROUND)
+        return err_set(err, ERR_MODEL, "the post_processor puts over %d tokens around a text",
+                       MAX_AROUND);
+    list[(*n)++] = (int32_t)v;
+    t->size = v >= t->size ? (int32_t)v + 1 : t->size;
+    return 0;
+}
+
+/* {"SpecialToken": {"id": "[CLS]", "type_id": 0}}, looked up in "special_tokens". */
+static int put_named(struct tokenizer_template *t, bool after, const json_t *token,
+                     const json_t *names, struct err *err)
+{
+    const char *name = json_string_value(json_object_get(token, "id"));
+    const json_t *ids = name ? json_object_get(json_object_get(names, name), "ids") : NULL;
+    int rc = 0;
+
+    if (json_array_size(ids) == 0)
+        return err_set(err, ERR_MODEL, "the post_processor's token '%.40s' has no ids",
+                       name ? name : "");
+    for (size_t i = 0; rc == 0 && i < json_array_size(ids); i++)
+        rc = add_template_token(t, after, json_array_get(ids, i), err);
+    return rc;
+}
+
+static int read_template(const json_t *j, struct tokenizer_template *t, struct err *err)
+{
+    const json_t *single = json_object_get(j, "single");
+    bool after = false;
+    int rc;
+
+    for (size_t i = 0; i < json_array_size(single); i++) {
+        const json_t *piece = json_array_get(single, i);
+        const json_t *text = json_object_get(piece, "Sequence");
+        const json_t *token = json_object_get(piece, "SpecialToken");
+
+        if ((text == NULL) == (token == NULL) || (text && after))
+            return err_set(err, ERR_MODEL, "the post_processor's template cannot be read");
+        if (json_integer_value(json_object_get(text ? text : token, "type_id")) != 0)
+            return err_set(err, ERR_MODEL, "the post_processor gives one text a second type");
+        after |= text != NULL;
+        if (token && (rc = put_named(t, after, token, json_object_get(j, "special_tokens"), err)))
+            return rc;
+    }
+    return after ? 0 : err_set(err, ERR_MODEL, "the post_processor's template has no text");
+}
+
+/* BERT's and RoBERTa's own: {"sep": ["</s>", 2], "cls": ["<s>", 0]}. */
+static int read_pair(const json_t *j, struct tokenizer_template *t, struct err *err)
+{
+    int rc = add_template_token(t, false, json_array_get(json_object_get(j, "cls"), 1), err);
+
+    return rc != 0 ? rc
+                   : add_template_token(t, true, json_array_get(json_object_get(j, "sep"), 1), err);
+}
+
+static int read_processor(const json_t *j, struct tokenizer_template *t, int depth, struct err *err)
+{
+    const char *type = json_string_value(json_object_get(j, "type"));
+    const json_t *list = json_object_get(j, "processors");
+    int rc = 0;
+
+    if (!type)
+        return err_set(err, ERR_MODEL, "a post_processor has no type");
+    if (strcmp(type, "ByteLevel") == 0) /* where tokens are in the text: not asked for */
+        return 0;
+    if (strcmp(type, "Sequence") == 0 && depth > 0 && json_is_array(list)) {
+        for (size_t i = 0; rc == 0 && i < json_array_size(list); i++)
+            rc = read_processor(json_array_get(list, i), t, depth - 1, err);
+        return rc;
+    }
+    if (t->before_count || t->after_count)
+        return err_set(err, ERR_MODEL, "several post_processors that add tokens are not supported");
+    if (strcmp(type, "TemplateProcessing") == 0)
+        return read_template(j, t, err);
+    if (strcmp(type, "BertProcessing") == 0 || strcmp(type, "RobertaProcessing") == 0)
+        return read_pair(j, t, err);
+    return err_set(err, ERR_MODEL, "the post_processor '%.40s' is not supported", type);
+}
+
+/* From "post_processor", which may be NULL or null (there are none): how it treats one text. Every
+ * token must be of type 0. ret is zeroed. ERR_MODEL. */
+static int read_post_processor(const json_t *json, struct tokenizer_template *ret, struct err *err)
+{
+    return json && !json_is_null(json) ? read_processor(json, ret, 4, err) : 0;
+}
+
+/* ---- the tokenizer */
 
 #define TEXT_MAX_BYTES ((size_t)1 << 27)
 
@@ -109,7 +211,7 @@ static int32_t find_token_id(const struct tokenizer *t, const char *token)
 
     return t->kind == MODEL_BPE       ? bpe_find(t->bpe, token, len)
            : t->kind == MODEL_UNIGRAM ? unigram_find(t->unigram, token, len)
-                                      : token_map_find(&t->wordpiece.begins, token, len);
+                                      : wordpiece_find(&t->wordpiece, token, len);
 }
 
 /* An added token that is in the vocabulary, too, has one id. */
@@ -137,7 +239,7 @@ static int read_all(struct tokenizer *t, const json_t *root, struct err *err)
         (rc = tokenizer_split_read(json_object_get(root, "pre_tokenizer"), &t->split, err)) ||
         (rc = tokenizer_added_read(json_object_get(root, "added_tokens"), &t->normalizer, &t->added,
                                    err)) ||
-        (rc = tokenizer_template_read(json_object_get(root, "post_processor"), &t->around, err)) ||
+        (rc = read_post_processor(json_object_get(root, "post_processor"), &t->around, err)) ||
         (rc = read_model(t, json_object_get(root, "model"), err)))
         return rc;
     return check_added(t, err);

@@ -9,8 +9,8 @@
 #include "workers/stages/transcribe/decode/beam.h"
 #include "workers/stages/transcribe/decode/drafts.h"
 #include "workers/stages/transcribe/decode/prompt.h"
-#include "workers/text/compression.h"
-#include "workers/text/clean.h"
+#include "workers/text/doubtful_text.h"
+#include "workers/text/codepoints.h"
 
 #define POSITIONS_MIN 10
 #define OWN_LANGUAGE_PROB 0.5f /* a window surer of it than not may be read in it */

@@ -1,7 +1,7 @@
 #include "workers/stages/transcribe/decode/spans.h"
 
 #include "workers/models/asr_model.h"
-#include "workers/text/tokenizer/vocabulary_ids.h"
+#include "workers/text/tokenizer/vocabulary.h"
 
 struct splitter {
     const int32_t *tokens;

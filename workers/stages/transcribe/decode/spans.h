@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct vocabulary_ids; /* workers/text/tokenizer/vocabulary_ids.h */
+struct vocabulary_ids; /* workers/text/tokenizer/vocabulary.h */
 
 struct span {
     int64_t start, end;  /* samples from the window's begin; start < end <= window */

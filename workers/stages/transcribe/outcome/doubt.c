@@ -5,9 +5,8 @@
 #include <string.h>
 
 #include "workers/audio/speech.h"
-#include "workers/text/tokenizer/folded.h"
-#include "workers/text/repetition.h"
-#include "workers/text/silence_phrases.h"
+#include "workers/text/codepoints.h"
+#include "workers/text/doubtful_text.h"
 
 #define VOICE 0.5f             /* of the segment: somebody speaks */
 #define NO_VOICE 0.1f          /* of the segment, where nobody's threshold is lower */

@@ -17,12 +17,12 @@ enum doubt {
     DOUBT_NO_SPEECH = 1,  /* no-speech probability above the threshold */
     DOUBT_UNLIKELY = 2,   /* average log probability below the threshold, at the last temperature */
     DOUBT_REPETITIVE = 4, /* compression ratio above the threshold, at the last temperature */
-    DOUBT_LOOP = 8,       /* the same few words again and again (text/repetition.h) */
+    DOUBT_LOOP = 8,       /* the same few words again and again (text/doubtful_text.h) */
     DOUBT_NO_VOICE = 16,  /* voice activity hears nobody: its mean under a tenth (or under
                              vad_neg_threshold, where that is lower) and under half a second of it
                              (a long segment may hold one short word) */
     DOUBT_PHRASE = 32,    /* what models say to silence: "Thanks for watching!" and its kin
-                             (text/silence_phrases.h); what people say every day, too ("Thank you."),
+                             (text/doubtful_text.h); what people say every day, too ("Thank you."),
                              only with NO_VOICE, or, where voice was not measured, with both
                              NO_SPEECH and UNLIKELY */
     DOUBT_PACE = 64,      /* more, or far fewer, words than anybody says in the time */

@@ -10,7 +10,7 @@
 #include "workers/stages/transcribe/outcome/doubt.h"
 #include "workers/stages/transcribe/outcome/pauses.h"
 #include "workers/stages/transcribe/outcome/timing.h"
-#include "workers/text/clean.h"
+#include "workers/text/codepoints.h"
 
 #define RATE ASR_RATE_HZ
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "workers/models/asr_model.h"
-#include "workers/text/clean.h"
+#include "workers/text/codepoints.h"
 
 #define PER_MS (ASR_RATE_HZ / 1000)
 #define VOICE_LEAST 4800 /* samples: with less voice of it no part of a text is said in a run */

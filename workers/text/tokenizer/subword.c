@@ -1,6 +1,4 @@
-/* The vocabulary is a trie over bytes, its edges in one open-addressed table: a look-up touches
- * one place of memory for each byte, and all tokens that begin at a place are found in one walk. */
-#include "workers/text/tokenizer/unigram.h"
+#include "workers/text/tokenizer/subword.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -8,7 +6,209 @@
 #include <xxhash.h>
 
 #include "workers/text/tokenizer/bpe.h"
-#include "workers/text/hash_seed.h"
+
+#define MAX_MAP_BYTES (1u << 30)
+
+struct token_entry {
+    uint32_t at, len;
+    int32_t id;
+};
+
+/* Empty again. */
+static void token_map_free(struct token_map *m)
+{
+    free(m->entries);
+    free(m->slots);
+    buf_free(&m->bytes);
+    *m = (struct token_map){0};
+}
+
+/* The slot of a token, or the free one where it belongs. */
+static uint32_t slot_of(const struct token_map *m, const char *token, size_t len)
+{
+    uint32_t i = (uint32_t)XXH3_64bits_withSeed(token, len, m->seed) & (m->slot_count - 1);
+
+    for (; m->slots[i]; i = (i + 1) & (m->slot_count - 1)) {
+        const struct token_entry *e = &m->entries[m->slots[i] - 1];
+
+        if (e->len == len && memcmp(m->bytes.data + e->at, token, len) == 0)
+            break;
+    }
+    return i;
+}
+
+/* -1: there is none. */
+static int32_t token_map_find(const struct token_map *m, const char *token, size_t len)
+{
+    uint32_t slot;
+
+    if (!m->count || len == 0 || len > m->longest)
+        return -1;
+    slot = m->slots[slot_of(m, token, len)];
+    return slot ? m->entries[slot - 1].id : -1;
+}
+
+/* Room for one more; at most half of the slots are in use. */
+static int grow_token_map(struct token_map *m, struct err *err)
+{
+    uint32_t capacity = m->capacity ? m->capacity * 2 : 1024;
+    struct token_entry *entries;
+    uint32_t *slots;
+
+    if (m->count < m->capacity)
+        return 0;
+    slots = calloc((size_t)capacity * 2, sizeof(*slots));
+    entries = slots ? realloc(m->entries, capacity * sizeof(*entries)) : NULL;
+    if (!entries) {
+        free(slots);
+        return err_set(err, ERR_NOMEM, "no memory for a vocabulary");
+    }
+    if (!m->slots)
+        m->seed = hash_seed();
+    free(m->slots);
+    m->entries = entries;
+    m->slots = slots;
+    m->capacity = capacity;
+    m->slot_count = capacity * 2;
+    for (uint32_t i = 0; i < m->count; i++)
+        slots[slot_of(m, (char *)m->bytes.data + entries[i].at, entries[i].len)] = i + 1;
+    return 0;
+}
+
+/* ERR_MODEL when the token is there already, with whatever id. */
+static int token_map_put(struct token_map *m, const char *token, size_t len, int32_t id,
+                         struct err *err)
+{
+    uint32_t slot;
+    int rc;
+
+    if (len == 0)
+        return err_set(err, ERR_MODEL, "token %d is empty", id);
+    if (len > MAX_MAP_BYTES - m->bytes.len || m->count >= 1u << 29)
+        return err_set(err, ERR_MODEL, "the vocabulary is too large");
+    if ((rc = grow_token_map(m, err)))
+        return rc;
+    slot = slot_of(m, token, len);
+    if (m->slots[slot])
+        return err_set(err, ERR_MODEL, "token '%.*s' is there twice", (int)(len < 40 ? len : 40),
+                       token);
+    m->entries[m->count] = (struct token_entry){(uint32_t)m->bytes.len, (uint32_t)len, id};
+    buf_put(&m->bytes, token, len);
+    if (m->bytes.failed)
+        return err_set(err, ERR_NOMEM, "no memory for a vocabulary");
+    m->slots[slot] = ++m->count;
+    m->longest = len > m->longest ? (uint32_t)len : m->longest;
+    return 0;
+}
+
+/* ---- WordPiece */
+
+/* BERT's is 100. A word's cost grows with the square of its length. */
+#define MAX_CHARS 1000
+#define MAX_PIECE_BYTES 4096
+
+static int add_wordpiece_token(struct wordpiece *w, const char *prefix, const char *token,
+                               const json_t *value, struct err *err)
+{
+    size_t len = strlen(token), skip = strlen(prefix);
+    json_int_t id = json_integer_value(value);
+    int rc;
+
+    if (!json_is_integer(value) || id < 0 || id >= BPE_MAX_ID)
+        return err_set(err, ERR_MODEL, "the id of token '%.40s' is not within 0..%d", token,
+                       BPE_MAX_ID - 1);
+    if (len == 0 || len > MAX_PIECE_BYTES)
+        return err_set(err, ERR_MODEL, "token %lld is %zu bytes long", (long long)id, len);
+    if ((rc = token_map_put(&w->begins, token, len, (int32_t)id, err)))
+        return rc;
+    w->size = id >= w->size ? (int32_t)id + 1 : w->size;
+    if (len > skip && memcmp(token, prefix, skip) == 0)
+        return token_map_put(&w->continues, token + skip, len - skip, (int32_t)id, err);
+    return 0;
+}
+
+int wordpiece_read(struct wordpiece *w, const json_t *model, struct err *err)
+{
+    const char *unknown = json_string_value(json_object_get(model, "unk_token"));
+    const char *prefix = json_string_value(json_object_get(model, "continuing_subword_prefix"));
+    const json_t *longest = json_object_get(model, "max_input_chars_per_word");
+    json_t *vocab = json_object_get(model, "vocab"), *value;
+    const char *token;
+    int rc;
+
+    if (!json_is_object(vocab) || !json_object_size(vocab))
+        return err_set(err, ERR_MODEL, "model.vocab is missing or empty");
+    json_object_foreach(vocab, token, value)
+    {
+        if ((rc = add_wordpiece_token(w, prefix ? prefix : "##", token, value, err)))
+            return rc;
+    }
+    w->max_chars = 100;
+    if (longest && (!json_is_integer(longest) || json_integer_value(longest) < 1 ||
+                    json_integer_value(longest) > MAX_CHARS))
+        return err_set(err, ERR_MODEL, "max_input_chars_per_word is not within 1..%d", MAX_CHARS);
+    if (longest)
+        w->max_chars = (uint32_t)json_integer_value(longest);
+    unknown = unknown ? unknown : "[UNK]";
+    w->unknown = token_map_find(&w->begins, unknown, strlen(unknown));
+    if (w->unknown < 0)
+        return err_set(err, ERR_MODEL, "the unknown token '%.40s' is not in the vocabulary",
+                       unknown);
+    return 0;
+}
+
+void wordpiece_free(struct wordpiece *w)
+{
+    token_map_free(&w->begins);
+    token_map_free(&w->continues);
+}
+
+int32_t wordpiece_find(const struct wordpiece *w, const char *token, size_t len)
+{
+    return token_map_find(&w->begins, token, len);
+}
+
+static bool begins_character(char c) { return ((unsigned char)c & 0xC0) != 0x80; }
+
+/* The longest token that begins there; its length in *ret. -1: none does. */
+static int32_t longest_at(const struct token_map *m, const char *at, size_t len, size_t *ret)
+{
+    for (size_t n = len < m->longest ? len : m->longest; n > 0; n--) {
+        int32_t id = n == len || begins_character(at[n]) ? token_map_find(m, at, n) : -1;
+
+        if (id >= 0) {
+            *ret = n;
+            return id;
+        }
+    }
+    return -1;
+}
+
+void wordpiece_encode(const struct wordpiece *w, const char *word, size_t len,
+                      struct token_list *out)
+{
+    size_t first = out->n, chars = 0, n = 0;
+
+    for (size_t i = 0; i < len; i++)
+        chars += begins_character(word[i]);
+    for (size_t at = 0; at < len && chars <= w->max_chars; at += n) {
+        int32_t id = longest_at(at ? &w->continues : &w->begins, word + at, len - at, &n);
+
+        if (id < 0) {
+            chars = SIZE_MAX;
+            break;
+        }
+        token_list_put(out, id);
+    }
+    if (chars > w->max_chars) {
+        out->n = first;
+        token_list_put(out, w->unknown);
+    }
+}
+
+/* ---- Unigram. The vocabulary is a trie over bytes, its edges in one open-addressed table: a
+ * look-up touches one place of memory for each byte, and all tokens that begin at a place are found
+ * in one walk. */
 
 #define UNKNOWN_PENALTY 10.0
 #define MAX_NODES (1u << 24) /* an edge's key holds 24 bits of its node */
@@ -185,7 +385,7 @@ int32_t unigram_find(const struct unigram *u, const char *token, size_t len)
     return u->token_of[node];
 }
 
-/* ---- the best path */
+/* ---- Unigram: the best path */
 
 /* The best way to have read the text up to a byte: its last token, and where that began. */
 struct reached {
