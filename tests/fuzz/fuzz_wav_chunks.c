@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "workers/media/ixml.h"
-#include "workers/media/stream/riff_chunk.h"
+#include "workers/media/container_tags.h"
+#include "workers/media/stream/wav.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

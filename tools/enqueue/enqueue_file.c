@@ -13,7 +13,7 @@
 #include "workers/media/sandbox.h"
 #include "workers/media/stream/archive.h"
 #include "workers/media/stream/fingerprint.h"
-#include "workers/media/stream/kinds.h"
+#include "workers/media/stream/sniff.h"
 
 /* Says how a dry run counted it. */
 static const char *counted_as(const struct store_enqueue_counts *before,

@@ -9,7 +9,6 @@
 #include "base/buf.h"
 #include "base/hash.h"
 #include "workers/media/stream/archive.h"
-#include "workers/media/stream/kinds.h"
 #include "workers/media/stream/sniff.h"
 #include "workers/media/wire.h"
 

@@ -11,10 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "workers/media/open_media.h"
 #include "workers/results.h"
 
 #define TAGS_BYTES ((size_t)256 << 10)
+
+struct media;
 
 struct tag_list {
     struct result_tag *list; /* owned, with its keys and values; sources are literals */
@@ -32,5 +33,18 @@ void tag_list_free(struct tag_list *l);
 /* Reads the container, its audio track, a WAV file's bext and iXML, and the chapters. Skips
  * embedded pictures and tags that only describe the file's making. */
 void tags_of_media(const struct media *m, struct tag_list *ret);
+
+/* ---- the tags of an iXML chunk, as recorders on film sets write it into WAV files. Pure; any
+ * thread. */
+
+#define IXML_KEY_MAX 128
+#define IXML_VALUE_MAX 16384 /* what is longer is cut there */
+
+/* Calls fn for each element that holds nothing but text, in order. The key is its path below the
+ * outermost element: "SCENE", "SPEED/NOTE", "TRACK_LIST/TRACK/NAME". Ignores unknown elements, and
+ * ends silently where the text is not XML. `text` may hold anything. Both strings are valid during
+ * the call only; the value may be empty. */
+void ixml_scan(const char *text, void (*fn)(void *arg, const char *key, const char *value),
+               void *arg);
 
 #endif

@@ -6,7 +6,6 @@
 
 #include "workers/media/track/ear.h"
 #include "workers/media/open_media.h"
-#include "workers/media/track/relay.h"
 #include "workers/media/track/sources.h"
 #include "workers/media/container_tags.h"
 #include "workers/media/track/track_choice.h"

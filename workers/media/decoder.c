@@ -23,10 +23,10 @@
 #include "workers/wire/frame.h"
 #include "workers/media/ffmpeg.h"
 #include "workers/media/fork_server.h"
-#include "workers/media/listed_member.h"
+#include "workers/media/stream/fingerprint.h"
 #include "workers/media/sandbox.h"
-#include "workers/media/stream/kinds.h"
-#include "workers/media/stream/libarchive.h"
+#include "workers/media/stream/sniff.h"
+#include "workers/media/libarchive.h"
 #include "workers/media/stream/stream.h"
 #include "workers/media/wire.h"
 

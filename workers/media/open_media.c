@@ -32,7 +32,7 @@ static const char *const allowed_formats =
     "truehd,"
     "tta,ty,voc,vqf,w64,wav,wsd,wtv,wv,xa,xwma";
 
-/* The kinds of stream/kinds.h, which are never found by their bytes. */
+/* The kinds of stream/sniff.h, which are never found by their bytes. */
 static const char *const headerless_formats = "alaw,g722,g723_1,g726le,g729,gsm,mulaw,sln,wav";
 
 /* Frames one after the other, found by their sync word alone. */
@@ -635,42 +635,7 @@ void media_progress(struct media *m)
     m->packets++;
 }
 
-/* --- what was found --- */
-
-static void copy_text(char *to, size_t capacity, const char *from)
-{
-    char *text = from ? utf8_repair(from, strlen(from)) : NULL;
-
-    utf8_copy(to, capacity, text ? text : "");
-    free(text);
-}
-
-static const char *container_of(const struct media *m)
-{
-    const AVDictionaryEntry *brand = av_dict_get(m->fmt->metadata, "major_brand", NULL, 0);
-
-    if (strncmp(m->fmt->iformat->name, "mov,", 4) == 0)
-        return brand && strncmp(brand->value, "qt", 2) != 0 ? "mp4" : "mov";
-    return m->fmt->iformat->name;
-}
-
-void media_describe(const struct media *m, struct decoder_info *ret)
-{
-    const AVCodecParameters *p = m->track ? m->track->codecpar : NULL;
-    int64_t us = m->fmt->duration;
-
-    *ret = (struct decoder_info){.duration_ms = -1};
-    copy_text(ret->container, sizeof(ret->container), container_of(m));
-    ret->container[strcspn(ret->container, ",")] = '\0';
-    if (!p) /* its pictures are no length of sound */
-        return;
-    if (us != AV_NOPTS_VALUE && us >= 0)
-        ret->duration_ms = us / 1000 + (us % 1000 >= 500);
-    ret->sample_rate_hz = (uint32_t)p->sample_rate;
-    ret->tracks = audio_before(m, m->fmt->nb_streams);
-    ret->channels = (uint32_t)p->ch_layout.nb_channels;
-    copy_text(ret->codec, sizeof(ret->codec), avcodec_get_name(p->codec_id));
-}
+/* --- what is left out --- */
 
 #define NAMED_MOST 8 /* of tracks, or channels, that are left out; of the others, how many */
 

@@ -10,8 +10,8 @@
 #include "base/err.h"
 #include "workers/media/decoder.h"
 #include "workers/media/ffmpeg.h"
-#include "workers/media/stream/kinds.h"
-#include "workers/media/stream/riff_chunk.h"
+#include "workers/media/stream/sniff.h"
+#include "workers/media/stream/wav.h"
 #include "workers/media/stream/stream.h"
 
 /* A container that was recognised with no more certainty than this may be noise that looks like
@@ -32,7 +32,8 @@ struct media {
     struct hearing hearing;
     bool patient;    /* the sound was not found at once: it is looked for in the first 200 MiB */
     bool may_follow; /* set by the caller: nobody asked for this track alone */
-    bool follows; /* the track may go on as another stream, whose packets are read, too (relay.h) */
+    bool follows;    /* the track may go on as another stream, whose packets are read, too
+                        (track/ear.h) */
     AVIOContext *io;
     AVFormatContext *fmt;
     struct media_ear ears[HEARING_SOURCES_MAX];
@@ -46,19 +47,19 @@ struct media {
     struct err in_err;            /* what the stream said; code 0: nothing */
     uint64_t external;            /* bit i: track i of a mov has its sound in another file */
     struct riff_chunk bext, ixml; /* of a WAV file, as they are */
-    int64_t wrong_size;  /* where a WAV states too small a size of its sound (riff_chunk.h); 0 */
-    int64_t pos;         /* in the stream, of what FFmpeg reads next */
-    char note[160];      /* FFmpeg's last complaint, printable; "" none */
-    uint64_t complaints; /* how many there were */
-    char warned[100];    /* its last warning, printable, */
-    char missing[100];   /* and the one that says what it has no code for; "" none */
+    int64_t wrong_size;           /* where a WAV states too small a size of its sound (wav.h); 0 */
+    int64_t pos;                  /* in the stream, of what FFmpeg reads next */
+    char note[160];               /* FFmpeg's last complaint, printable; "" none */
+    uint64_t complaints;          /* how many there were */
+    char warned[100];             /* its last warning, printable, */
+    char missing[100];            /* and the one that says what it has no code for; "" none */
     char undecodable[300];
     uint64_t packets; /* of the tracks that are heard */
     int read_error;   /* FFmpeg's, when it was not the end */
 };
 
-/* A decoder for another stream, as which an ear's track goes on (relay.h): media_go_on takes it, in
- * place of the ear's own. ERR_INPUT: it cannot be decoded. */
+/* A decoder for another stream, as which an ear's track goes on (track/ear.h): media_go_on takes
+ * it, in place of the ear's own. ERR_INPUT: it cannot be decoded. */
 int media_open_next(struct media *m, int stream, struct media_ear *ret, struct err *err);
 void media_go_on(struct media *m, uint32_t ear, const struct media_ear *next);
 

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "workers/media/stream/kinds.h"
+#include "workers/media/stream/sniff.h"
 #include "workers/wire/fields.h"
 
 #define TEXT_MAX 1024u

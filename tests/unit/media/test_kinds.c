@@ -9,7 +9,6 @@
 
 #include "tests/unit/media/media_util.h"
 
-#include "workers/media/stream/kinds.h"
 #include "workers/media/stream/sniff.h"
 
 /* Three seconds of a tone of 440 Hz, through FFmpeg's own encoders. */

@@ -6,7 +6,6 @@
 #include "base/utf8.h"
 #include "tests/common/nomem.h"
 #include "tests/unit/media/media_util.h"
-#include "workers/media/ixml.h"
 #include "workers/media/container_tags.h"
 
 /* ---- a WAV file of chunks */

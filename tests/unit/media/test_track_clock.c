@@ -1,6 +1,6 @@
 /* The arithmetic of a track's clock: what is silence, what is jitter, what is a jump. */
 #include "tests/common/test.h"
-#include "workers/media/track/track_clock.h"
+#include "workers/media/track/ear.h"
 
 #define HOUR ((int64_t)3600 * 16000)
 #define RATE 44100

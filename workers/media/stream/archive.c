@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "workers/media/stream/libarchive.h"
+#include "workers/media/libarchive.h"
 #include "workers/media/stream/sniff.h"
 
 #define READ_BYTES (64u << 10)

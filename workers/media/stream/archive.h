@@ -1,6 +1,6 @@
 /* workers/media/stream/archive.h - libarchive over a stream, with our errors and bounds.
  *
- * One thread; the only folder file besides walk.c that knows libarchive's types. */
+ * One thread. Only archive.c knows libarchive's types. */
 #ifndef NIGHTSHIFT_WORKERS_MEDIA_STREAM_ARCHIVE_H
 #define NIGHTSHIFT_WORKERS_MEDIA_STREAM_ARCHIVE_H
 

@@ -20,7 +20,7 @@ struct stream {
     void (*close)(struct stream *s);
     int64_t size;    /* -1: unknown until its end is reached */
     bool sequential; /* going forward reads what lies between, going back may begin anew */
-    /* The kind by the name, if the bytes say nothing: headerless_at of kinds.h; 0: unknown. Only
+    /* The kind by the name, if the bytes say nothing: headerless_at of sniff.h; 0: unknown. Only
      * the reader uses it; a wrapping stream leaves it alone. */
     uint8_t headerless;
 };
@@ -55,12 +55,7 @@ int stream_of_file(int fd, uint64_t size, struct stream_pulse pulse, struct stre
 int stream_of_memory(const void *data, size_t len, struct stream_pulse pulse, struct stream **ret,
                      struct err *err);
 
-/* The samples of `under` (borrowed) behind a WAV header of one channel. tag: of Microsoft's list of
- * formats. */
-int headed_open_wav(struct stream *under, uint16_t tag, uint16_t bits, uint32_t rate_hz,
-                    struct stream **ret, struct err *err);
-
-/* --- a stream whose content is hashed as it goes by (hashed.c) --- */
+/* --- a stream whose content is hashed as it goes by --- */
 
 /* Takes `under` over, in success and in failure alike. A short forward seek reads the skipped
  * bytes; those of a long one are left to hashed_finish. */

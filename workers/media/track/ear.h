@@ -1,12 +1,94 @@
 /* workers/media/track/ear.h - one track that is heard: resamples its frames to 16 kHz, and places
- * them by the container's clock. One thread; inside the decoder process. */
+ * them by the container's clock. Inside the decoder process; one thread. */
 #ifndef NIGHTSHIFT_WORKERS_MEDIA_TRACK_EAR_H
 #define NIGHTSHIFT_WORKERS_MEDIA_TRACK_EAR_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "workers/media/open_media.h"
 #include "workers/media/track/resample.h"
-#include "workers/media/track/sound_meter.h"
-#include "workers/media/track/track_clock.h"
+
+/* ---- clock: where the frames of a track belong in its recording.
+ *
+ * A container says when each frame is heard. A track may begin later than the picture, the sound
+ * may have holes (a network that failed, a muted microphone, packets that cannot be decoded), and
+ * the clock of a capture may drift against its sound card. This is the arithmetic alone: the caller
+ * tells it each frame's time and length, and it answers how much silence belongs before the frame.
+ *
+ * Times and positions are samples at 16 kHz from the beginning of the recording as players show it.
+ * Pure. */
+
+#define TRACK_CLOCK_UNKNOWN INT64_MIN
+
+struct track_clock {
+    int64_t longest_hole; /* samples; a longer one is a jump of the clock. The caller sets it. */
+    int64_t base, fed;    /* the next frame is expected at base + fed samples at rate_hz */
+    int rate_hz;
+    int64_t shift; /* added to the container's times since the last jump */
+    bool begun;
+    int64_t first; /* position of the first frame */
+    /* Frames in a row that come too early or too late by a little. */
+    int off_sign;
+    int64_t off_least, off_samples; /* by how much at least; how long they are */
+    int64_t lost;                   /* silence in place of sound that could not be decoded */
+    /* Jumps: how many, and where the first one is and by how much. */
+    uint32_t jumps;
+    int64_t jump_at, jump_by;
+};
+
+/* Before each frame. time: when the container says that it begins, or TRACK_CLOCK_UNKNOWN.
+ * samples at rate_hz (> 0): its length. lost: packets before it could not be decoded.
+ *
+ * Returns n > 0: n samples of silence come first. n < 0: sound came faster than the clock says, and
+ * -n samples too many are heard by now: shorten the following sound by -n. Else 0.
+ *
+ * A time that lies back by a second or more, or ahead by more than longest_hole, is a jump: the
+ * frame is where the last one ended, and so are those behind it. A difference of less than 80 ms
+ * may be jitter, and is made up for when it lasts 0.25 s. One frame's time may be wrong: the caller
+ * asks track_clock_doubts first, and believes a time that the next frame's confirms. */
+int64_t track_clock_frame(struct track_clock *c, int64_t time, int64_t samples, int rate_hz,
+                          bool lost);
+
+/* Is the time so far from where the frame is expected that it may be wrong? By a second or more. */
+bool track_clock_doubts(const struct track_clock *c, int64_t time);
+
+/* The time at which the next frame is expected: the end of the last one. */
+int64_t track_clock_next(const struct track_clock *c);
+
+/* At the end, where packets behind the last frame could not be decoded. time: when the last of them
+ * ends. Returns the silence that stands for them, at most a minute. */
+int64_t track_clock_end(struct track_clock *c, int64_t time);
+
+/* ---- relay: a track that goes on as another stream.
+ *
+ * A broadcast's sound may change its PID in the middle of a recording: one stream ends, another one
+ * begins. Here the packets of a stream that is not heard are held back, a few seconds of them. When
+ * no packet of the stream that is heard came among them, the track goes on with these. */
+
+#define RELAY_PACKETS 1024
+
+struct relay { /* zeroed */
+    AVPacket *held[RELAY_PACKETS];
+    uint32_t count;
+    int64_t since_us; /* of held[0]'s stream, since the last packet of the one that is heard */
+    uint64_t
+        beside; /* bit i: stream i runs beside the one that is heard, and never goes on as it */
+};
+
+/* A packet of the stream that is heard; ear: its track. Only held packets that are later than it
+ * stay. */
+void relay_heard(struct relay *r, const struct media *m, const AVPacket *packet);
+/* A packet of any other stream. true: the track goes on as the stream of held[0]. */
+bool relay_hold(struct relay *r, const struct media *m, const AVPacket *packet);
+/* At the end of the file: alike. */
+bool relay_at_end(const struct relay *r);
+/* The track has gone on as `stream`: what is held up to that one's last packet was heard, or beside
+ * it. */
+void relay_done(struct relay *r, const struct media *m, int stream);
+void relay_clear(struct relay *r);
+
+/* ---- the ear */
 
 struct ear {
     struct resampler mix, apart;

@@ -2,10 +2,53 @@
 
 #include <string.h>
 
-#include "workers/audio/hearing.h"
+#include "workers/audio/channels.h"
 #include "workers/media/decoder.h"
-#include "workers/media/ffmpeg.h"
-#include "workers/media/track/frame_sample.h"
+
+/* ---- the samples of a decoded frame as FFmpeg lays them out */
+
+/* One channel of a frame. */
+struct frame_channel {
+    const uint8_t *first;
+    size_t stride; /* bytes from one sample to the next */
+    enum AVSampleFormat packed;
+};
+
+static struct frame_channel frame_channel(const AVFrame *f, int channel)
+{
+    const enum AVSampleFormat packed = av_get_packed_sample_fmt((enum AVSampleFormat)f->format);
+    const size_t bytes = (size_t)av_get_bytes_per_sample(packed);
+
+    if (av_sample_fmt_is_planar((enum AVSampleFormat)f->format))
+        return (struct frame_channel){f->extended_data[channel], bytes, packed};
+    return (struct frame_channel){f->extended_data[0] + (size_t)channel * bytes,
+                                  (size_t)f->ch_layout.nb_channels * bytes, packed};
+}
+
+/* Full scale is 1. */
+static double frame_sample(struct frame_channel c, size_t i)
+{
+    const uint8_t *at = c.first + i * c.stride;
+
+    switch (c.packed) {
+    case AV_SAMPLE_FMT_U8:
+        return (*at - 128) / 128.0;
+    case AV_SAMPLE_FMT_S16:
+        return *(const int16_t *)(const void *)at / 32768.0;
+    case AV_SAMPLE_FMT_S32:
+        return *(const int32_t *)(const void *)at / 2147483648.0;
+    case AV_SAMPLE_FMT_S64:
+        return (double)*(const int64_t *)(const void *)at / 9223372036854775808.0;
+    case AV_SAMPLE_FMT_FLT:
+        return *(const float *)(const void *)at;
+    case AV_SAMPLE_FMT_DBL:
+        return *(const double *)(const void *)at;
+    default:
+        return 0;
+    }
+}
+
+/* ---- resampling */
 
 #define MIN_RATE_HZ 1000
 #define MAX_RATE_HZ 6144000 /* DSD counts its bits as samples */
@@ -278,4 +321,64 @@ void resampler_free(struct resampler *r)
     av_freep(&r->out);
     av_freep(&r->mono);
     r->out_cap = 0;
+}
+
+/* ---- how long each channel has sound */
+
+#define BLOCKS_A_SECOND 20
+#define STEP 3 /* every so many samples are looked at: it is done for all channels of all files */
+
+void sound_meter_end(struct sound_meter *m)
+{
+    for (uint32_t c = 0; c < m->now && m->looked > 0; c++)
+        if (channel_level_of(m->squares[c] / m->looked) < CHANNEL_QUIET_DB)
+            m->sound_us[c] += (int64_t)m->filled * 1000000 / m->rate_hz;
+    memset(m->squares, 0, sizeof(m->squares));
+    m->filled = m->looked = 0;
+}
+
+static double sum_squares(struct frame_channel c, size_t from, size_t to)
+{
+    double sum = 0;
+
+    for (size_t i = from; i < to; i += STEP) {
+        const double v = frame_sample(c, i);
+
+        sum += v * v;
+    }
+    return sum;
+}
+
+/* All of one block. */
+static void add_block_energy(struct sound_meter *m, const AVFrame *f, int from, int n)
+{
+    for (uint32_t c = 0; c < m->now; c++)
+        m->squares[c] += sum_squares(frame_channel(f, (int)c), (size_t)from, (size_t)(from + n));
+    m->filled += n;
+    m->looked += (n + STEP - 1) / STEP;
+}
+
+void sound_meter_feed(struct sound_meter *m, const AVFrame *f)
+{
+    const int all = f->ch_layout.nb_channels, block = f->sample_rate / BLOCKS_A_SECOND;
+    const uint32_t n = all < 0                           ? 0
+                       : all > (int)HEARING_CHANNELS_MAX ? HEARING_CHANNELS_MAX
+                                                         : (uint32_t)all;
+
+    if (block < 1) /* no audio */
+        return;
+    if (m->rate_hz != f->sample_rate || m->now != n) {
+        sound_meter_end(m);
+        m->rate_hz = f->sample_rate;
+        m->now = n;
+        m->channels = n > m->channels ? n : m->channels;
+    }
+    for (int at = 0, take; at < f->nb_samples; at += take) {
+        const int left = f->nb_samples - at, capacity = block - m->filled;
+
+        take = left < capacity ? left : capacity;
+        add_block_energy(m, f, at, take);
+        if (m->filled == block)
+            sound_meter_end(m);
+    }
 }

@@ -1,9 +1,11 @@
-/* workers/media/stream/riff_chunk.h - the chunks of a WAV file that libavformat passes over, or
- * tells only a part of. Runs inside the decoder process; one thread. */
-#ifndef NIGHTSHIFT_WORKERS_MEDIA_STREAM_RIFF_CHUNK_H
-#define NIGHTSHIFT_WORKERS_MEDIA_STREAM_RIFF_CHUNK_H
+/* workers/media/stream/wav.h - a WAV file's bytes: chunks that libavformat passes over, or tells
+ * only a part of, and a header for samples that have none. Runs inside the decoder process; one
+ * thread. */
+#ifndef NIGHTSHIFT_WORKERS_MEDIA_STREAM_WAV_H
+#define NIGHTSHIFT_WORKERS_MEDIA_STREAM_WAV_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/err.h"
 #include "workers/media/stream/stream.h"
@@ -26,5 +28,10 @@ struct riff_chunk {
  * and a size above 4 GiB wraps around. 0: the size is right or cannot be checked. */
 int riff_chunks(struct stream *in, struct riff_chunk *wanted, size_t count, int64_t *wrong_size,
                 struct err *err);
+
+/* The samples of `under` (borrowed) behind a WAV header of one channel. tag: of Microsoft's list of
+ * formats. */
+int headed_open_wav(struct stream *under, uint16_t tag, uint16_t bits, uint32_t rate_hz,
+                    struct stream **ret, struct err *err);
 
 #endif

@@ -1,7 +1,7 @@
-/* workers/media/stream/libarchive.h - libarchive, opened when it is wanted: as ../ffmpeg.h, and by
+/* workers/media/libarchive.h - libarchive, opened when it is wanted: as ffmpeg.h, and by
  * the same processes. This header stands in for its own. */
-#ifndef NIGHTSHIFT_WORKERS_MEDIA_STREAM_LIBARCHIVE_H
-#define NIGHTSHIFT_WORKERS_MEDIA_STREAM_LIBARCHIVE_H
+#ifndef NIGHTSHIFT_WORKERS_MEDIA_LIBARCHIVE_H
+#define NIGHTSHIFT_WORKERS_MEDIA_LIBARCHIVE_H
 
 #include <archive.h>
 #include <archive_entry.h>
