@@ -26,11 +26,11 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "workers/audio/hearing.h"
 #include "workers/wire/protocol.h"
 #include "workers/pass/faults.h"
-#include "workers/pass/outbox.h"
 #include "workers/pass/pcm.h"
 
 struct decoder;
@@ -39,6 +39,28 @@ struct unpacking;
 
 #define WORKER_MAX_LEASES 4096u
 #define SHARD_PARTS_MAX RESULT_SOURCES_MAX
+
+/* The frames on their way to the scheduler. Any thread posts, the control thread sends: a scheduler
+ * that is busy never stops the engine. No bound of its own: the scheduler's leases bound the
+ * messages. Its lock is the innermost one. */
+struct outbox {
+    pthread_mutex_t lock;
+    struct buf bytes;
+    int wake_fd;     /* readable when something was posted */
+    bool broken;     /* a frame was lost for lack of memory: the worker must leave */
+    uint64_t shards; /* results posted so far */
+};
+
+int outbox_open(struct outbox *o, struct err *err);
+void outbox_close(struct outbox *o);
+
+/* Posts payload as one frame and frees it. */
+void outbox_post(struct outbox *o, uint8_t type, struct buf *payload);
+void outbox_wake(struct outbox *o);
+
+/* Sends what the socket takes without waiting. 0; ERR_IO: the scheduler is gone; ERR_NOMEM: broken.
+ * *left: bytes that still wait; *shards: results posted, all of them sent when *left is 0. */
+int outbox_flush(struct outbox *o, int fd, size_t *left, uint64_t *shards, struct err *err);
 
 /* A stage of SETUP, as leases and their audio need to know it. Read only, but for `loaded`. */
 struct worker_stage {

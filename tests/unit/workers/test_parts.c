@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "tests/common/test.h"
-#include "workers/pass/shard_sources.h"
+#include "workers/pass/shard_report.h"
 
 static struct result_segment left[] = {
     {.start_ms = 0, .end_ms = 900, .text = "one", .language = "en", .attempts = 1},

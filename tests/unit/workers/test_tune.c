@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "tests/common/test.h"
-#include "workers/process/tune.h"
+#include "workers/process/worker_tune.h"
 
 /* A device: throughput by batch, and the largest that fits. */
 struct device {
