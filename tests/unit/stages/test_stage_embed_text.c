@@ -6,7 +6,7 @@
 #include "gpu/backend.h"
 #include "tests/parity/embed/model.h"
 #include "workers/models/bert/embedder.h"
-#include "workers/stages/pieces.h"
+#include "workers/stages/stage_embed_text.h"
 #include "workers/stages/stage.h"
 
 #define MOST 12u /* tokens, of which two are special ones */

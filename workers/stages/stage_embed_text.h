@@ -1,8 +1,8 @@
-/* workers/stages/pieces.h - passages in pieces that an encoder reads whole. An encoder ignores the
- * tokens after its maximum: the end of a passage in a script that its tokenizer takes letter by
- * letter could not be found. Pure, but for the tokenizer. */
-#ifndef NIGHTSHIFT_WORKERS_STAGES_PIECES_H
-#define NIGHTSHIFT_WORKERS_STAGES_PIECES_H
+/* workers/stages/stage_embed_text.h - passages in pieces that an encoder reads whole. An encoder
+ * ignores the tokens after its maximum: the end of a passage in a script that its tokenizer takes
+ * letter by letter could not be found. Pure, but for the tokenizer. */
+#ifndef NIGHTSHIFT_WORKERS_STAGES_STAGE_EMBED_TEXT_H
+#define NIGHTSHIFT_WORKERS_STAGES_STAGE_EMBED_TEXT_H
 
 #include <stdint.h>
 
