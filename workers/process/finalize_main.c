@@ -25,7 +25,7 @@
 #include "workers/models/pyannote/pyannet.h"
 #include "workers/process/worker.h"
 #include "workers/speakers/diarize.h"
-#include "workers/speakers/cluster/plda.h"
+#include "workers/speakers/vbx.h"
 #include "workers/stages/stage.h"
 #include "workers/stages/stage_kind.h"
 #include "workers/stages/stage_params.h"

@@ -16,7 +16,7 @@
 
 #include "base/clock.h"
 #include "tests/unit/speakers/made.h"
-#include "workers/speakers/cluster/plda.h"
+#include "workers/speakers/vbx.h"
 
 #define SIZE 256u
 #define LDA 128u

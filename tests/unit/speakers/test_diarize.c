@@ -5,13 +5,11 @@
 #include <math.h>
 
 #include "tests/unit/speakers/made.h"
-#include "workers/speakers/cluster/eigen.h"
-#include "workers/speakers/cluster/kmeans.h"
-#include "workers/speakers/cluster/linkage.h"
+#include "workers/speakers/vbx.h"
+#include "workers/speakers/kmeans.h"
+#include "workers/speakers/linkage.h"
 #include "workers/speakers/match.h"
-#include "workers/speakers/pipeline.h"
-#include "workers/speakers/cluster/plda.h"
-#include "workers/speakers/cluster/vbx.h"
+#include "workers/speakers/diarize.h"
 
 static struct diarize_params ahc(void)
 {

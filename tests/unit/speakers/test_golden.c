@@ -7,11 +7,11 @@
 #include <unistd.h>
 
 #include "tests/unit/speakers/npy.h"
-#include "workers/speakers/cluster/ahc.h"
-#include "workers/speakers/frames.h"
-#include "workers/speakers/pipeline.h"
+#include "workers/speakers/cluster.h"
+#include "workers/speakers/turns.h"
+#include "workers/speakers/diarize.h"
 #include "workers/models/pyannote/pyannet.h"
-#include "workers/speakers/cluster/vbx.h"
+#include "workers/speakers/vbx.h"
 
 #define FRAME_S 0.016875
 #define SIZE 256u

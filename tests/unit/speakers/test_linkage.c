@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "tests/unit/speakers/made.h"
-#include "workers/speakers/cluster/linkage.h"
+#include "workers/speakers/linkage.h"
 
 static const char *const sets[] = {"avx512", "avx2", "plain"}; /* the best of them that is here */
 

@@ -4,8 +4,7 @@
 #include "base/err.h"
 #include "tests/common/nomem.h"
 #include "tests/unit/speakers/made.h"
-#include "workers/speakers/cluster/eigen.h"
-#include "workers/speakers/cluster/plda.h"
+#include "workers/speakers/vbx.h"
 #include "workers/speakers/match.h"
 
 #define SIZE 16

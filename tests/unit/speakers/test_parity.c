@@ -5,12 +5,11 @@
 #include <math.h>
 
 #include "tests/unit/speakers/made.h"
-#include "workers/speakers/assign.h"
-#include "workers/speakers/cluster/draws.h"
-#include "workers/speakers/cluster/kmeans.h"
-#include "workers/speakers/cluster/linkage.h"
-#include "workers/speakers/pipeline.h"
-#include "workers/speakers/cluster/plda.h"
+#include "workers/speakers/cluster.h"
+#include "workers/speakers/diarize.h"
+#include "workers/speakers/kmeans.h"
+#include "workers/speakers/linkage.h"
+#include "workers/speakers/vbx.h"
 
 #define LINE 65536
 

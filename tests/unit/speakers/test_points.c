@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "tests/unit/speakers/made.h"
-#include "workers/speakers/cluster/points.h"
+#include "workers/speakers/points.h"
 
 static double apart(const float *x, uint32_t size, uint32_t a, uint32_t b)
 {

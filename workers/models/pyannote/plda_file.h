@@ -5,7 +5,7 @@
 #define NIGHTSHIFT_WORKERS_MODELS_PYANNOTE_PLDA_FILE_H
 
 #include "base/err.h"
-#include "workers/speakers/cluster/plda.h"
+#include "workers/speakers/vbx.h"
 
 /* The number of transformed values that are kept, those with the largest phi: the lda_dimension of
  * pyannote's pipeline. */

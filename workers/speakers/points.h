@@ -1,4 +1,4 @@
-/* workers/speakers/cluster/points.h - many points, and which of them are nearest to one of them.
+/* workers/speakers/points.h - many points, and which of them are nearest to one of them.
  *
  * A search is exact up to float32 rounding. Its distances are lowered by that, so that they never
  * exceed the true ones. It makes the product with every point.
@@ -6,8 +6,8 @@
  * Points stand in slots by ascending id; a new one comes last, with a higher id. A slot that was
  * dropped is no longer found, and points_pack closes the gaps. One thread changes it; any number
  * may search. */
-#ifndef NIGHTSHIFT_WORKERS_SPEAKERS_CLUSTER_POINTS_H
-#define NIGHTSHIFT_WORKERS_SPEAKERS_CLUSTER_POINTS_H
+#ifndef NIGHTSHIFT_WORKERS_SPEAKERS_POINTS_H
+#define NIGHTSHIFT_WORKERS_SPEAKERS_POINTS_H
 
 #include <stdint.h>
 

@@ -1,4 +1,4 @@
-/* workers/speakers/cluster/linkage.h - agglomerative clustering by centroid linkage: the two
+/* workers/speakers/linkage.h - agglomerative clustering by centroid linkage: the two
  * clusters whose means are nearest to each other (Euclidean) become one, again and again.
  *
  * Equal to scipy's linkage(method="centroid") up to the order of equally distant pairs, without the
@@ -13,8 +13,8 @@
  * Cutting where distances exceed a threshold (scipy's fcluster(criterion="distance"), which takes a
  * merge only when none below it was farther) is the same as to stop at the first pair that is
  * farther: every later merge that is nearer stands on one that is not. */
-#ifndef NIGHTSHIFT_WORKERS_SPEAKERS_CLUSTER_LINKAGE_H
-#define NIGHTSHIFT_WORKERS_SPEAKERS_CLUSTER_LINKAGE_H
+#ifndef NIGHTSHIFT_WORKERS_SPEAKERS_LINKAGE_H
+#define NIGHTSHIFT_WORKERS_SPEAKERS_LINKAGE_H
 
 #include <stdint.h>
 

@@ -14,14 +14,14 @@
  * them: with several, more time goes into waiting for each other than is won as soon as the
  * processor has other work. The float32 lists never overestimate a distance; float64 decides which
  * pair merges. */
-#include "workers/speakers/cluster/linkage.h"
+#include "workers/speakers/linkage.h"
 
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "workers/speakers/cluster/points.h"
+#include "workers/speakers/points.h"
 
 #define LIST_FIRST 16u
 #define LIST_MOST 256u

@@ -1,4 +1,4 @@
-#include "workers/speakers/cluster/points_kernels.h"
+#include "workers/speakers/points_kernels.h"
 
 #include <string.h>
 

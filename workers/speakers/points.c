@@ -1,6 +1,6 @@
 /* Points stand in panels (points_kernels.h). A squared distance is that of the lengths less twice
  * the product; points are taken from their mean, so that little is lost by that. */
-#include "workers/speakers/cluster/points.h"
+#include "workers/speakers/points.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/threads.h"
-#include "workers/speakers/cluster/points_kernels.h"
+#include "workers/speakers/points_kernels.h"
 
 #define TILE 48u /* queries that a panel is read for at once: with 256 values a point, 48 KiB */
 

@@ -1,11 +1,11 @@
-/* workers/speakers/cluster/points_kernels.h - the products that a search among points is made of.
+/* workers/speakers/points_kernels.h - the products that a search among points is made of.
  * Internal to points.c.
  *
  * Points stand in panels of 16, [value][16], so that one vector holds a value of 16 points and no
  * sum is taken across a vector. The kernels are written once over vectors of the compiler's and
  * compiled for three sets of instructions; their results differ in rounding. */
-#ifndef NIGHTSHIFT_WORKERS_SPEAKERS_CLUSTER_POINTS_KERNELS_H
-#define NIGHTSHIFT_WORKERS_SPEAKERS_CLUSTER_POINTS_KERNELS_H
+#ifndef NIGHTSHIFT_WORKERS_SPEAKERS_POINTS_KERNELS_H
+#define NIGHTSHIFT_WORKERS_SPEAKERS_POINTS_KERNELS_H
 
 #include <stdint.h>
 
