@@ -9,7 +9,6 @@
 #include "tools/cli/text.h"
 #include "workers/models/asr_family.h"
 #include "workers/models/silero/silero.h"
-#include "workers/models/silero/silero_weights.h"
 #include "workers/models/files/weight_layout.h"
 #include "workers/models/files/weights.h"
 #include "workers/models/whisper/whisper_vocabulary.h"
@@ -24,10 +23,8 @@ int model_where(const char *name, char **ret, struct err *err)
 
 static int check_silero(struct model_check *c, struct err *err)
 {
-    struct silero_weights *w = NULL;
-    int rc = silero_weights_read(c->path, &w, err);
+    int rc = silero_verify_file(c->path, err);
 
-    silero_weights_free(w);
     return rc != 0 ? rc : silero_hash(c->path, c->hash, err);
 }
 

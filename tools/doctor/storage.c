@@ -14,7 +14,6 @@
 #include "tools/cli/text.h"
 #include "workers/models/files/model_dir.h"
 #include "workers/models/silero/silero.h"
-#include "workers/models/silero/silero_weights.h"
 #include "workers/stages/stage_kind.h"
 
 /* The first folder on the way up that exists. */
@@ -158,7 +157,6 @@ static void check_model(void *arg, const char *name, const char *dir)
 /* Voice activity is one file. */
 static void check_voice_activity(struct doctor *d)
 {
-    struct silero_weights *w = NULL;
     struct err err = {0};
     char *file = NULL;
 
@@ -167,7 +165,7 @@ static void check_voice_activity(struct doctor *d)
             d, FINDING_WARNING, "model", "Silero's model of voice activity",
             "`nightshift model pull " SILERO_NAME "` fetches it, or `nightshift setup`",
             "voice activity detection is off: text may be invented in silence and noise");
-    else if (silero_weights_read(file, &w, &err) != 0)
+    else if (silero_verify_file(file, &err) != 0)
         doctor_finding(d, FINDING_WARNING, "model",
                        "the file of Silero's model (docs/reference/models.md)",
                        "`nightshift model pull " SILERO_NAME "`, or remove it", "%s: %s",
@@ -175,7 +173,6 @@ static void check_voice_activity(struct doctor *d)
     else
         doctor_finding(d, FINDING_WELL, "model", NULL, NULL, "%s, for --vad (%s)", SILERO_NAME,
                        file);
-    silero_weights_free(w);
     free(file);
 }
 

@@ -13,7 +13,6 @@
 #include "tools/setup/setup.h"
 #include "workers/models/files/model_dir.h"
 #include "workers/models/silero/silero.h"
-#include "workers/models/silero/silero_weights.h"
 #include "workers/stages/stage_kind.h"
 
 /* Beside Whisper: what --vad, --diarize, --sounds and --embed take where none is named. */
@@ -229,14 +228,9 @@ static char *find_here(const struct setup_part *p)
 
 int setup_whole(const struct setup_part *p, const char *path, struct err *err)
 {
-    struct silero_weights *w = NULL;
-    int rc;
-
     if (!p->file)
         return model_whole(stage_of_model(path), path, err);
-    rc = silero_weights_read(path, &w, err); /* it is small: all of it */
-    silero_weights_free(w);
-    return rc;
+    return silero_verify_file(path, err);
 }
 
 static void add_part(struct setup *s, const struct setup_part *like)

@@ -9,7 +9,6 @@
 #include "base/utf8.h"
 #include "tools/cli/cli.h"
 #include "workers/models/silero/silero.h"
-#include "workers/models/silero/silero_weights.h"
 
 int enqueue_vad_take(const char *option, const char *value, struct enqueue_vad *ret,
                      struct err *err)
@@ -33,10 +32,8 @@ int enqueue_vad_take(const char *option, const char *value, struct enqueue_vad *
 static int use_vad_model(const char *name, const char *file, char model[ENQUEUE_VAD_NAME],
                          char hash[ENQUEUE_VAD_HASH], struct err *err)
 {
-    struct silero_weights *w = NULL;
-    int rc = silero_weights_read(file, &w, err);
+    int rc = silero_verify_file(file, err);
 
-    silero_weights_free(w);
     if (rc == 0 && (strlen(name) >= ENQUEUE_VAD_NAME || !utf8_valid(name, strlen(name))))
         rc = err_set(err, ERR_USAGE,
                      "the path of the voice activity model is too long, or not UTF-8. Try it in "

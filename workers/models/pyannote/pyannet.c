@@ -22,7 +22,6 @@
 
 #include "gpu/backend.h"
 #include "workers/models/pyannote/pyannet_weights.h"
-#include "workers/models/pyannote/sinc.h"
 
 #define POOL 3
 #define EPSILON 1e-5f

@@ -1,11 +1,58 @@
 #include "workers/models/pyannote/pyannet_weights.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "workers/models/pyannote/sinc.h"
 #include "workers/models/files/weights.h"
+
+/* ---- sinc filters
+ *
+ * Ravanelli and Bengio, "Speaker Recognition from Raw Waveform with SincNet" (2018): a filter is
+ * the difference of two sinc functions, of which only the two edges of its band are learned. The
+ * second half of the filters are the same bands shifted by a quarter period (odd functions), as
+ * Pariente et al., "Filterbank design for end-to-end speech separation" (2020). */
+
+#define HALF (SINC_WIDTH / 2)
+#define LEAST_HZ 50.0f
+#define PI 3.14159265358979323846
+
+/* The edges of one band times a time are rounded to float32, as they were when the network was
+ * trained: some 390 radians, so that the filters it learned with differ from exact ones by 1e-5. */
+static void one_band(float low, float high, float *even, float *odd)
+{
+    double scale = 2.0 * (double)(high - low);
+
+    for (int i = 0; i < HALF; i++) {
+        float t = (float)(2.0 * PI) * ((float)(i - HALF) / (float)SINC_RATE_HZ);
+        double from = (double)(low * t), to = (double)(high * t);
+        double window = 0.54 - 0.46 * cos(2.0 * PI * i / (SINC_WIDTH - 1));
+        double by = window / ((double)t / 2.0) / scale;
+        float c = (float)((sin(to) - sin(from)) * by), s = (float)((cos(from) - cos(to)) * by);
+
+        even[i] = even[SINC_WIDTH - 1 - i] = c;
+        odd[i] = s;
+        odd[SINC_WIDTH - 1 - i] = -s;
+    }
+    even[HALF] = 1.0f;
+    odd[HALF] = 0.0f;
+}
+
+/* low, band: [n] in Hz, as they are in a checkpoint: 50 Hz are added to each. ret:
+ * [2n][SINC_WIDTH]. */
+static void make_sinc_filters(const float *low, const float *band, uint32_t n, float *ret)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        float from = LEAST_HZ + fabsf(low[i]), to = from + LEAST_HZ + fabsf(band[i]);
+
+        if (to > SINC_RATE_HZ / 2.0f)
+            to = SINC_RATE_HZ / 2.0f;
+        one_band(from, to, ret + (size_t)i * SINC_WIDTH, ret + (size_t)(n + i) * SINC_WIDTH);
+    }
+}
+
+/* ---- weights */
 
 #define SINC "sincnet.conv1d.0."
 #define MAX_FILTERS 512
@@ -42,7 +89,7 @@ static int take_sinc(const struct source *s, struct err *err)
     s->w->conv[0].w = weights_pool_array(&s->w->pool, (uint64_t)2 * dim[0] * SINC_WIDTH);
     if (!s->w->conv[0].w)
         return err_set(err, ERR_NOMEM, "no memory for a model's weights");
-    sinc_filters(low, band, dim[0], s->w->conv[0].w);
+    make_sinc_filters(low, band, dim[0], s->w->conv[0].w);
     for (uint32_t i = 0; i < 2 * dim[0] * SINC_WIDTH; i++)
         if (!isfinite(s->w->conv[0].w[i])) /* a band of no width */
             return err_set(err, ERR_MODEL, "tensor '" SINC "filterbank.low_hz_' has %g Hz",

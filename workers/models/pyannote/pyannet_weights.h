@@ -9,6 +9,8 @@
 #include "workers/models/files/weights_take.h"
 
 #define PYANNET_CONVS 3
+#define SINC_WIDTH 251
+#define SINC_RATE_HZ 16000
 #define PYANNET_MAX_LAYERS 8  /* of LSTMs, and of linear ones */
 #define PYANNET_MAX_SIZE 1024 /* of a layer's output */
 

@@ -1,5 +1,5 @@
-/* workers/models/pyannote/voiceprint_net.h - the two architectures behind voiceprint.h; for
- * voiceprint*.c alone. */
+/* workers/models/pyannote/voiceprint_net.h - what the two architectures behind voiceprint.h share,
+ * and the ResNet one; for voiceprint*.c alone. */
 #ifndef NIGHTSHIFT_WORKERS_MODELS_PYANNOTE_VOICEPRINT_NET_H
 #define NIGHTSHIFT_WORKERS_MODELS_PYANNOTE_VOICEPRINT_NET_H
 
@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "gpu/filter_bank.h"
+#include "workers/models/files/weights_take.h"
 #include "workers/models/pyannote/voiceprint.h"
 
 #define VOICE_MAX_SAMPLES 160000
@@ -16,7 +17,6 @@
 struct backend;
 struct weights;
 struct voice_resnet;
-struct voice_ge2e;
 
 /* The networks' inputs, at 16 kHz. */
 extern const struct filter_bank_spec voice_resnet_bank, voice_ge2e_bank;
@@ -54,10 +54,36 @@ uint32_t voice_resnet_size(const struct voice_resnet *r);
 uint64_t voice_resnet_predict_bytes(uint32_t group);
 int voice_resnet_run(struct voice_resnet *r, const struct voice_job *job, struct err *err);
 
-int voice_ge2e_load(const struct weights *w, struct backend *be, struct voice_ge2e **ret,
-                    struct err *err);
-void voice_ge2e_free(struct voice_ge2e *g); /* NULL is fine */
-uint32_t voice_ge2e_size(const struct voice_ge2e *g);
-int voice_ge2e_run(struct voice_ge2e *g, const struct voice_job *job, struct err *err);
+/* ---- its values, from its file */
+
+#define RESNET_LAYERS 4
+#define RESNET_MAX_BLOCKS 64 /* of a layer */
+
+/* A convolution with the batch norm behind it. */
+struct resnet_conv {
+    uint32_t in, out, kernel, stride;
+    float *w;    /* [out][in][frames][frequencies] */
+    float *bias; /* [out] */
+};
+
+struct resnet_block {
+    struct resnet_conv first, second, shortcut; /* shortcut.w NULL: there is none */
+};
+
+struct resnet_weights {
+    struct resnet_conv begin;
+    uint32_t block_count;
+    struct resnet_block block[RESNET_LAYERS * RESNET_MAX_BLOCKS];
+    uint32_t size;   /* of a vector */
+    uint32_t pooled; /* of a frame behind the last block: frequencies x channels */
+    float *last;     /* [size][2 pooled]: means, then deviations, frequency by channel */
+    float *last_bias;
+    struct weights_pool pool;
+};
+
+/* ERR_MODEL when a tensor is missing, of a shape that cannot be, or holds a value that is not
+ * finite. */
+int resnet_weights_read(const struct weights *file, struct resnet_weights **ret, struct err *err);
+void resnet_weights_free(struct resnet_weights *w); /* NULL is fine */
 
 #endif

@@ -29,7 +29,6 @@
 #include "base/log.h"
 #include "gpu/backend.h"
 #include "workers/models/pyannote/voiceprint_net.h"
-#include "workers/models/pyannote/voiceprint_weights.h"
 
 #define BINS VOICE_RESNET_BINS
 #define MAX_FRAMES 998    /* of 10 s */

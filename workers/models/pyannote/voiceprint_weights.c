@@ -1,10 +1,9 @@
-#include "workers/models/pyannote/voiceprint_weights.h"
+#include "workers/models/pyannote/voiceprint_net.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "workers/models/pyannote/voiceprint_net.h"
 #include "workers/models/pyannote/voiceprint.h"
 #include "workers/models/files/weights.h"
 

@@ -22,11 +22,165 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gpu/backend.h"
-#include "workers/models/silero/silero_weights.h"
+#include "gpu/safetensors.h"
+
+/* ---- the file's values */
+
+#define SILERO_BINS 129 /* of a frame's spectrum */
+
+struct silero_weights {
+    float *stft;         /* [2 x 129][256]: real parts, then imaginary ones */
+    float *conv[4];      /* [128][129][3], [64][128][3], [64][64][3], [128][64][3] */
+    float *conv_bias[4]; /* [128], [64], [64], [128] */
+    float *w_ih, *w_hh;  /* [512][128]: input, forget, cell, output */
+    float *b_ih, *b_hh;  /* [512] */
+    float *out;          /* [128] */
+    float *out_bias;     /* [1] */
+    float *values;       /* all of the above */
+};
+
+static const struct part {
+    const char *name;
+    uint32_t rank;
+    uint32_t dim[3];
+    size_t offset; /* of the pointer in struct silero_weights */
+} parts[] = {
+#define PART(name, field, rank, ...)                                      \
+    {                                                                     \
+        name, rank, {__VA_ARGS__}, offsetof(struct silero_weights, field) \
+    }
+    PART("stft_conv.weight", stft, 3, 258, 1, 256), PART("conv1.weight", conv[0], 3, 128, 129, 3),
+    PART("conv1.bias", conv_bias[0], 1, 128),       PART("conv2.weight", conv[1], 3, 64, 128, 3),
+    PART("conv2.bias", conv_bias[1], 1, 64),        PART("conv3.weight", conv[2], 3, 64, 64, 3),
+    PART("conv3.bias", conv_bias[2], 1, 64),        PART("conv4.weight", conv[3], 3, 128, 64, 3),
+    PART("conv4.bias", conv_bias[3], 1, 128),       PART("lstm_cell.weight_ih", w_ih, 2, 512, 128),
+    PART("lstm_cell.weight_hh", w_hh, 2, 512, 128), PART("lstm_cell.bias_ih", b_ih, 1, 512),
+    PART("lstm_cell.bias_hh", b_hh, 1, 512),        PART("final_conv.weight", out, 3, 1, 128, 1),
+    PART("final_conv.bias", out_bias, 1, 1),
+#undef PART
+};
+
+#define PARTS (sizeof(parts) / sizeof(parts[0]))
+
+static size_t part_count(const struct part *p)
+{
+    size_t count = 1;
+
+    for (uint32_t i = 0; i < p->rank; i++)
+        count *= p->dim[i];
+    return count;
+}
+
+static bool same_shape(const struct part *p, const struct safetensor *t)
+{
+    if (t->rank != p->rank)
+        return false;
+    for (uint32_t i = 0; i < p->rank; i++)
+        if (t->dim[i] != p->dim[i])
+            return false;
+    return true;
+}
+
+static int wrong_shape(const struct part *p, const struct safetensor *t, struct err *err)
+{
+    char have[128] = "", want[64] = "";
+    size_t n = 0;
+
+    for (uint32_t i = 0; i < t->rank && n < sizeof(have); i++)
+        n += (size_t)snprintf(have + n, sizeof(have) - n, "%s%llu", i ? " x " : "",
+                              (unsigned long long)t->dim[i]);
+    n = 0;
+    for (uint32_t i = 0; i < p->rank && n < sizeof(want); i++)
+        n += (size_t)snprintf(want + n, sizeof(want) - n, "%s%u", i ? " x " : "", p->dim[i]);
+    return err_set(err, ERR_MODEL,
+                   "tensor '%s' is %s, but Silero's voice activity model at 16 kHz has %s", p->name,
+                   have[0] ? have : "a single value", want);
+}
+
+static int read_part(const struct safetensors *st, const struct part *p, float *out,
+                     struct err *err)
+{
+    const struct safetensor *t = safetensors_find(st, p->name);
+    size_t count = part_count(p);
+    int rc;
+
+    if (!t)
+        return err_set(err, ERR_MODEL,
+                       "tensor '%s' is missing: this is not Silero's voice activity model at "
+                       "16 kHz",
+                       p->name);
+    if (!same_shape(p, t))
+        return wrong_shape(p, t, err);
+    rc = safetensor_read(t, out, err);
+    if (rc != 0)
+        return rc;
+    for (size_t i = 0; i < count; i++)
+        if (!isfinite(out[i]))
+            return err_set(err, ERR_MODEL, "tensor '%s' holds a value that is no finite number",
+                           p->name);
+    return 0;
+}
+
+/* NULL is fine. */
+static void free_silero_weights(struct silero_weights *w)
+{
+    if (!w)
+        return;
+    free(w->values);
+    free(w);
+}
+
+/* ERR_MODEL when the file cannot be read as safetensors, or a tensor is missing, of another shape
+ * or type, or holds a value that is not finite. */
+static int read_silero_weights(const char *file, struct silero_weights **ret, struct err *err)
+{
+    struct silero_weights *w = calloc(1, sizeof(*w));
+    struct safetensors *st = NULL;
+    size_t total = 0, at = 0;
+    int rc = 0;
+
+    for (size_t i = 0; i < PARTS; i++)
+        total += part_count(&parts[i]);
+    if (w)
+        w->values = malloc(total * sizeof(float));
+    if (!w || !w->values)
+        rc = err_set(err, ERR_NOMEM, "no memory for the voice activity model");
+    if (rc == 0)
+        rc = safetensors_open(file, &st, err);
+    if (rc == ERR_MISSING || rc == ERR_DENIED) /* of a model, that is no file to be skipped */
+        rc = err->code = ERR_MODEL;
+    for (size_t i = 0; rc == 0 && i < PARTS; i++) {
+        rc = read_part(st, &parts[i], w->values + at, err);
+        if (rc != 0)
+            err_prefix(err, "%.200s", file);
+        *(float **)(void *)((char *)w + parts[i].offset) = w->values + at;
+        at += part_count(&parts[i]);
+    }
+    safetensors_close(st);
+    if (rc != 0) {
+        free_silero_weights(w);
+        return rc;
+    }
+    *ret = w;
+    return 0;
+}
+
+int silero_verify_file(const char *file, struct err *err)
+{
+    struct silero_weights *w = NULL;
+    int rc = read_silero_weights(file, &w, err);
+
+    free_silero_weights(w);
+    return rc;
+}
+
+/* ---- the network */
 
 #define FRAMES 4 /* of a step */
 #define FRAME 256
@@ -193,12 +347,12 @@ int silero_load(const char *file, struct backend *be, uint32_t blocks, struct si
     s->be = be;
     s->blocks = blocks ? blocks : wide ? WIDE_BLOCKS : 1;
     s->group = wide ? s->blocks : 1;
-    rc = silero_weights_read(file, &w, err);
+    rc = read_silero_weights(file, &w, err);
     if (rc == 0)
         rc = prepare_silero_layers(s, w, err);
     if (rc == 0)
         rc = take_memory(s, err);
-    silero_weights_free(w);
+    free_silero_weights(w);
     if (rc == 0)
         rc = warm_up_silero(s, err);
     if (rc != 0) {

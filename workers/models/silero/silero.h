@@ -65,6 +65,8 @@ int silero_find_same(const char *name, const char *hash, char **ret, struct err 
 /* A job's vad_model and vad_hash: which model, and that it is the one that was meant; neither goes
  * without the other. ERR_USAGE. */
 int silero_check(const char *name, const char *hash, struct err *err);
+/* Reads the file as silero_load does, and drops it: ERR_MODEL as there. */
+int silero_verify_file(const char *file, struct err *err);
 /* hex XXH3-128 of the file's bytes; ret: 33 bytes. ERR_MODEL when it is not there or no file. */
 int silero_hash(const char *file, char *ret, struct err *err);
 

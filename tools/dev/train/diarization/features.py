@@ -1,4 +1,4 @@
-"""What the two networks hear, as workers/models/pyannote/sinc.c and gpu/host/filter_bank.c compute it."""
+"""What the two networks hear, as workers/models/pyannote/pyannet_weights.c and gpu/host/filter_bank.c compute it."""
 import numpy as np
 import torch
 

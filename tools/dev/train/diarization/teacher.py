@@ -3,7 +3,7 @@
 [voices][256], the mean of each voice, of length 1. MODEL: the folder diarization-ge2e, as
 `nightshift model pull diarization-ge2e` leaves it (Resemblyzer's GE2E, Apache-2.0).
 
-It hears what workers/models/pyannote/voiceprint_ge2e.c has it hear: pieces of 1.6 s, 40 bins of
+It hears what workers/models/pyannote/voiceprint.c has it hear: pieces of 1.6 s, 40 bins of
 Slaney's mel scale, their power as it is."""
 import sys
 
