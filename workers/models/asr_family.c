@@ -9,13 +9,16 @@
 #include "workers/models/whisper/whisper.h"
 #include "workers/text/json_file.h"
 
-/* A new family is a row in both. Whisper is the first: files that name no family are its. */
-const char *const asr_model_types[] = {"whisper", NULL};
-static const struct asr_family *const families[] = {&whisper_family};
+/* A new family is a row: its model_type and its functions. Whisper is the first: a model whose
+ * files name no family is a Whisper. */
+#define FAMILY_ROWS(row) row("whisper", &whisper_family)
 
-_Static_assert(sizeof(asr_model_types) / sizeof(asr_model_types[0]) - 1 ==
-                   sizeof(families) / sizeof(families[0]),
-               "a family for each type");
+#define FAMILY_TYPE(type, family) type,
+#define FAMILY_FUNCTIONS(type, family) family,
+const char *const asr_model_types[] = {FAMILY_ROWS(FAMILY_TYPE) NULL};
+static const struct asr_family *const families[] = {FAMILY_ROWS(FAMILY_FUNCTIONS)};
+#undef FAMILY_TYPE
+#undef FAMILY_FUNCTIONS
 
 static const struct asr_family *family_in(const char *dir)
 {
