@@ -10,7 +10,7 @@
 #include "gpu/backend.h"
 #include "tests/common/distance.h"
 #include "tests/parity/nano/fixture.h"
-#include "workers/models/yamnet/yamnet_net.h"
+#include "workers/models/yamnet/yamnet.h"
 
 #define MAX_PATCHES 8
 

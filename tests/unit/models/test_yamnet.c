@@ -8,8 +8,8 @@
 #include "gpu/backend.h"
 #include "tests/common/files.h"
 #include "tests/unit/models/yamnet_model.h"
+#include "workers/models/yamnet/yamnet.h"
 #include "workers/models/yamnet/yamnet_dir.h"
-#include "workers/models/yamnet/yamnet_net.h"
 
 #define CLASSES YAMNET_MODEL_CLASSES
 #define PATCHES 4

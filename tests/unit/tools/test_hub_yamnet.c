@@ -9,7 +9,7 @@
 #include "tests/common/files.h"
 #include "tests/common/random.h"
 #include "tools/hub/packages/yamnet.h"
-#include "workers/models/yamnet/yamnet_net.h"
+#include "workers/models/yamnet/yamnet.h"
 
 #define BEGIN 8
 #define VALUES 3751369 /* with three of a batch norm for each channel */

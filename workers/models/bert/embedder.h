@@ -14,9 +14,10 @@
 
 #include "base/err.h"
 #include "gpu/precision.h"
-#include "workers/models/bert/embedder_dir.h"
 
 #define EMBEDDER_MAX_SIZE 4096
+
+enum embed_as { EMBED_PASSAGE, EMBED_QUERY }; /* which prefix: E5's "passage: ", "query: " */
 
 struct backend;
 struct embedder;

@@ -18,7 +18,6 @@
 #include "gpu/backend.h"
 #include "workers/models/files/weights.h"
 #include "workers/models/yamnet/yamnet_dir.h"
-#include "workers/models/yamnet/yamnet_net.h"
 
 #define FEW_PATCHES 16   /* of a call where more at once gain nothing */
 #define MANY_PATCHES 128 /* a minute */

@@ -36,4 +36,14 @@ uint32_t yamnet_count(size_t n);
 int yamnet_run(struct yamnet *y, const float *pcm, size_t n, float *scores, float *vectors,
                struct err *err);
 
+/* ---- for tests: what it hears, and what lies between its convolutions */
+
+/* The log-mel of n samples' patches, [patches][96][64] to ret; as yamnet_run otherwise. */
+int yamnet_listen(struct yamnet *y, const float *pcm, size_t n, float *ret, struct err *err);
+
+/* One patch's log-mel image ([96][64]) after the first `convolutions` (1 .. YAMNET_CONVOLUTIONS):
+ * [height][width][channels] to ret, at most 98304 values. */
+int yamnet_look(struct yamnet *y, const float *image, uint32_t convolutions, float *ret,
+                struct err *err);
+
 #endif
