@@ -196,13 +196,7 @@ int safetensors_open(const char *path, struct safetensors **ret, struct err *err
     if (rc != 0)
         return rc;
     rc = safetensors_parse(map.data, map.len, ret, err);
-    if (rc != 0) {
-        weights_map_close(&map);
-        err_prefix(err, "'%.200s'", path);
-        return rc;
-    }
-    (*ret)->map = map;
-    return 0;
+    return weights_map_give(&map, path, rc == 0 ? &(*ret)->map : NULL, err);
 }
 
 void safetensors_close(struct safetensors *st)

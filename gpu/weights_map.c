@@ -34,6 +34,18 @@ out:
     return rc;
 }
 
+int weights_map_give(struct weights_map *m, const char *path, struct weights_map *owner,
+                     struct err *err)
+{
+    if (owner) {
+        *owner = *m;
+        return 0;
+    }
+    weights_map_close(m);
+    err_prefix(err, "'%.200s'", path);
+    return err->code;
+}
+
 void weights_map_close(struct weights_map *m)
 {
     if (m->data)

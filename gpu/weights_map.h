@@ -15,6 +15,10 @@ struct weights_map {
  * another code where the system says no. The caller closes *ret. */
 int weights_map_open(const char *path, size_t least, const char *kind, struct weights_map *ret,
                      struct err *err);
+/* Once the file has been parsed: its map goes to *owner. NULL: it could not be parsed; the map is
+ * closed, and err, which says why, names the file. Returns 0 or err's code. */
+int weights_map_give(struct weights_map *m, const char *path, struct weights_map *owner,
+                     struct err *err);
 void weights_map_close(struct weights_map *m); /* of none: nothing happens */
 
 #endif

@@ -11,7 +11,7 @@
 #include "workers/models/silero/silero.h"
 #include "workers/models/files/weight_layout.h"
 #include "workers/models/files/weights.h"
-#include "workers/models/whisper/whisper_vocabulary.h"
+#include "workers/models/whisper/whisper.h"
 #include "workers/stages/stage_kind.h"
 #include "workers/text/tokenizer/vocabulary.h"
 

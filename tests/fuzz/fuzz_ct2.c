@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "workers/models/files/formats/ct2_file.h"
-#include "workers/models/files/formats/ct2_whisper.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -11,7 +11,7 @@
 #include "tools/hub/hub_copy.h"
 #include "tools/model_check.h"
 #include "tools/cli/text.h"
-#include "workers/models/files/model_names.h"
+#include "workers/models/files/model_dir.h"
 #include "workers/models/silero/silero.h"
 #include "workers/stages/stage_kind.h"
 

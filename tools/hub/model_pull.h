@@ -7,7 +7,7 @@
 #include "tools/hub/hub.h"
 
 /* Fetches the model, checks it, and says what is next. The exit status. name: a short one
- * (model_names.h), an id, or one of our own. revision: NULL: main. */
+ * (model_dir.h), an id, or one of our own. revision: NULL: main. */
 int model_pull(const struct cli *cli, const char *name, const char *revision);
 
 /* The fetching alone, with its progress on standard error unless `quiet`. offline: as if

@@ -10,7 +10,7 @@
 
 #include "base/err.h"
 #include "tools/cli/cli.h"
-#include "workers/models/files/model_names.h"
+#include "workers/models/files/model_dir.h"
 
 #define SETUP_PARTS_MAX 8
 #define SETUP_HOURS 100 /* of sound, in a night of: */

@@ -12,7 +12,6 @@
 #include "tests/common/nano.h"
 #include "tests/parity/nano/fixture.h"
 #include "workers/models/whisper/whisper.h"
-#include "workers/models/whisper/whisper_heads.h"
 #include "workers/stages/transcribe/decode/token_rules.h"
 #include "workers/stages/transcribe/transcribe.h"
 #include "workers/stages/transcribe/outcome/words.h"

@@ -8,7 +8,6 @@
 #include "gpu/backend.h"
 #include "tests/unit/models/recorder.h"
 #include "workers/models/whisper/whisper.h"
-#include "workers/models/whisper/whisper_heads.h"
 #include "workers/text/tokenizer/vocabulary.h"
 
 #define D 128

@@ -8,7 +8,6 @@
 
 #include "base/buf.h"
 #include "workers/models/files/formats/ct2_file.h"
-#include "workers/models/files/formats/ct2_whisper.h"
 
 static void put_name(struct buf *b, const char *name)
 {

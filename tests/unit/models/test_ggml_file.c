@@ -10,7 +10,6 @@
 #include "workers/models/files/formats/ggml_file.h"
 #include "workers/models/files/weight_layout.h"
 #include "workers/models/whisper/whisper.h"
-#include "workers/models/whisper/whisper_vocabulary.h"
 #include "workers/text/tokenizer/vocabulary.h"
 
 /* The sizes of a network of 8 output rows, no filters, `tokens` tokens. */

@@ -13,14 +13,11 @@
 #include "tests/unit/models/layout_copy.h"
 #include "tests/unit/models/nano_answer.h"
 #include "workers/models/files/formats/ct2_file.h"
-#include "workers/models/files/formats/ct2_whisper.h"
 #include "workers/models/files/formats/ggml_file.h"
 #include "workers/models/files/model_dir.h"
-#include "workers/models/files/model_names.h"
 #include "workers/models/files/weight_layout.h"
 #include "workers/models/files/weights.h"
-#include "workers/models/whisper/whisper_heads.h"
-#include "workers/models/whisper/whisper_vocabulary.h"
+#include "workers/models/whisper/whisper.h"
 #include "workers/text/tokenizer/vocabulary.h"
 
 static const char *nano_dir(void)

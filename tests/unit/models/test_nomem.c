@@ -30,7 +30,6 @@
 #include "workers/models/pyannote/voiceprint.h"
 #include "workers/models/silero/silero.h"
 #include "workers/models/whisper/whisper.h"
-#include "workers/models/whisper/whisper_vocabulary.h"
 #include "workers/models/yamnet/yamnet.h"
 #include "workers/text/tokenizer/vocabulary.h"
 

@@ -13,7 +13,6 @@
 #include "tests/unit/models/nano_answer.h"
 #include "workers/models/files/model_dir.h"
 #include "workers/models/files/weight_layout.h"
-#include "workers/models/files/weight_names.h"
 #include "workers/models/files/weights.h"
 #include "workers/text/tokenizer/vocabulary.h"
 

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 #include "base/utf8.h"
-#include "workers/models/files/model_names.h"
+#include "workers/models/files/model_dir.h"
 
 #define OTHER_NAME 200
 

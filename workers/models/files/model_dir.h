@@ -4,13 +4,14 @@
  * ($NIGHTSHIFT_MODELS, $XDG_DATA_HOME/nightshift/models, the installed share/nightshift/models, and
  * the source tree's when run from a build), or by a Hub id ("openai/whisper-tiny") in the Hugging
  * Face cache ($HF_HUB_CACHE, $HF_HOME/hub, ~/.cache/huggingface/hub; refs/main, then any snapshot).
- * The short names of model_names.h ("small") stand for such a folder of the models directories, or
+ * The short names below ("small") stand for such a folder of the models directories, or
  * for the ids that they have. Nothing is ever fetched here. */
 #ifndef NIGHTSHIFT_WORKERS_MODELS_FILES_MODEL_DIR_H
 #define NIGHTSHIFT_WORKERS_MODELS_FILES_MODEL_DIR_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/err.h"
 
@@ -21,7 +22,7 @@
  * place that was looked in. */
 int model_dir_find(const char *name, char **ret, struct err *err);
 
-/* Under which name a model that people know by a short one (model_names.h) is here: that one in a
+/* Under which name a model that people know by a short one is here: that one in a
  * models directory, or one of its Hub ids. A literal; NULL: it is none of these, or not here. */
 const char *model_dir_known(const char *name);
 /* Like model_dir_find, but `name` is not a path: searches only the places above. */
@@ -64,5 +65,25 @@ int model_dir_list(void (*fn)(void *arg, const char *name, const char *dir), voi
  * environment names no such folder. */
 int model_dir_cache(char **ret, struct err *err); /* the Hugging Face cache */
 int model_dir_own(char **ret, struct err *err);   /* this user's models directory */
+
+/* ---- the Whisper models that people know by a short name ("small", "large-v3", "turbo")
+ *
+ * It says where they are on Hugging Face, their size and their licence. Constant; any thread. */
+
+struct model_name {
+    const char *name;    /* as OpenAI's program and faster-whisper have it */
+    const char *also;    /* another one, as "turbo"; NULL: none */
+    const char *hub;     /* the id on Hugging Face that a pull fetches */
+    const char *ct2;     /* that of the same weights for faster-whisper, used where it is here */
+    uint64_t bytes;      /* of a pull, about */
+    const char *licence; /* as Hugging Face has it */
+    bool usual;          /* of OpenAI's, for many languages: is taken where none is named. Others
+                            ("small.en",          "distil-large-v3") know English alone, or that best. */
+};
+
+/* The i-th, the best first; NULL behind the last. */
+const struct model_name *model_name_at(uint32_t i);
+/* By its name or its other one; NULL: there is no such. */
+const struct model_name *model_name_find(const char *name);
 
 #endif

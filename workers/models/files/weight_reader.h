@@ -1,6 +1,6 @@
 /* workers/models/files/weight_reader.h - what every kind of weight file can be asked.
  *
- * Tensors by their names in the file; weight_names.h translates names. Files are mapped and
+ * Tensors by their names in the file; weights.h translates names. Files are mapped and
  * immutable: any thread may read. */
 #ifndef NIGHTSHIFT_WORKERS_MODELS_FILES_WEIGHT_READER_H
 #define NIGHTSHIFT_WORKERS_MODELS_FILES_WEIGHT_READER_H

@@ -11,7 +11,6 @@
 #include "workers/models/files/npy.h"
 #include "workers/models/files/formats/stored_zip.h"
 #include "workers/models/files/weights.h"
-#include "workers/models/files/weights_take.h"
 
 #define FILE_MAX_BYTES (64u << 20)
 

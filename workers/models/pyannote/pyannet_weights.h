@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "workers/models/files/weights_take.h"
+#include "workers/models/files/weights.h"
 
 #define PYANNET_CONVS 3
 #define SINC_WIDTH 251

@@ -7,7 +7,6 @@
 
 #include "gpu/backend.h"
 #include "workers/models/files/weights.h"
-#include "workers/models/files/weights_take.h"
 #include "workers/models/pyannote/pyannet.h"
 #include "workers/models/pyannote/voiceprint_net.h"
 

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "gpu/filter_bank.h"
-#include "workers/models/files/weights_take.h"
+#include "workers/models/files/weights.h"
 #include "workers/models/pyannote/voiceprint.h"
 
 #define VOICE_MAX_SAMPLES 160000

@@ -26,7 +26,7 @@ struct whisper_config {
     uint32_t max_source_positions, max_target_positions; /* 1500, 448 */
 };
 
-/* By name: nano and those of model_names.h, also as they are published (openai/whisper-tiny).
+/* By name: nano and those of model_dir.h, also as they are published (openai/whisper-tiny).
  * ERR_USAGE names some. */
 int whisper_preset(const char *name, struct whisper_config *ret, struct err *err);
 /* The name of the i-th preset that may be proposed; NULL past the last. */
@@ -112,5 +112,29 @@ int whisper_align(struct asr_session *s, uint32_t slot, const int32_t *tokens, u
  * parity tests and tools. ERR_EMPTY: it is not the last window of the last whisper_encode. */
 int whisper_peek_mel(struct asr_session *s, uint32_t slot, float *out, struct err *err);
 int whisper_peek_encoder(struct asr_session *s, uint32_t slot, float *out, struct err *err);
+
+/* ---- which heads of the decoder follow the words; of OpenAI's models also for layouts that do not
+ * say it */
+
+/* Decoder layer and head, n of them. Static. NULL: no model of these sizes is known, or two are
+ * whose heads differ (large-v1 and large-v2). */
+const uint8_t (*whisper_known_heads(const struct whisper_config *c, size_t *n))[2];
+
+/* The decoder's heads to look at: the model's own that exist, or, where it names none, all heads of
+ * the upper half of the layers (v NULL: it names none). Returns how many there are. Writes at most
+ * max of them, ascending as they are given; of more, so many evenly spread ones. */
+uint32_t whisper_heads(const struct vocabulary *v, const struct whisper_config *c,
+                       struct whisper_head *ret, uint32_t max);
+
+/* ---- the tokens of a Whisper model, in any layout
+ *
+ * Hugging Face's files are read as they are (vocabulary.h). Other layouts say the same in other
+ * ways: CTranslate2's config.json has the suppressed tokens and the alignment heads under names of
+ * its own, and vocabulary.json or vocabulary.txt is the list of tokens where there is no
+ * tokenizer.json. whisper.cpp's file has the text tokens; which special tokens follow them is a
+ * matter of how many there are. An adapter has its base's. */
+
+/* model: a path as model_dir_find returns it. ERR_MODEL names the file and what is wrong in it. */
+int whisper_vocabulary(const char *model, struct vocabulary **ret, struct err *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* How the tokens of a window follow its audio: the decoder runs once more over all of them, many
  * rows at a time, and records the scores of some heads of its cross-attention. */
 #include "base/clock.h"
-#include "workers/models/whisper/whisper_session.h"
+#include "workers/models/whisper/whisper_net.h"
 
 /* Scores of head `i` of `tokens` ones, rows [at, at + rows) of it. */
 static struct tensor scores_of(const struct whisper_session *s, const struct look *look, uint32_t i)

@@ -1,4 +1,5 @@
-/* A Whisper model's dimensions, from config.json or from weights that say them. */
+/* A Whisper model's dimensions, from config.json or from weights that say them, and what is known
+ * of published models: their dimensions and alignment heads. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,11 +11,12 @@
 #include "workers/models/files/formats/checkpoint.h"
 #include "workers/models/files/formats/ct2_file.h"
 #include "workers/models/files/formats/ggml_file.h"
-#include "workers/models/files/model_names.h"
+#include "workers/models/files/model_dir.h"
 #include "workers/models/files/weight_layout.h"
 #include "workers/models/files/weights.h"
 #include "workers/models/whisper/whisper_net.h"
 #include "workers/text/json_file.h"
+#include "workers/text/tokenizer/vocabulary.h"
 
 static int read_u32(const json_t *config, const char *key, uint32_t max, uint32_t *ret,
                     struct err *err)
@@ -258,41 +260,37 @@ int whisper_read_sizes(const char *dir, struct whisper_config *ret, struct err *
 
 static const struct preset {
     const char *name;
+    bool proposed; /* the others are understood, and come last */
     struct whisper_config config;
-} presets[] =
-    {
-        {"nano", {192, 80, 2151, 4, 3, 768, 2, 3, 768, 1500, 448}},
-        {"tiny", {384, 80, 51865, 4, 6, 1536, 4, 6, 1536, 1500, 448}},
-        {"base", {512, 80, 51865, 6, 8, 2048, 6, 8, 2048, 1500, 448}},
-        {"small", {768, 80, 51865, 12, 12, 3072, 12, 12, 3072, 1500, 448}},
-        {"medium", {1024, 80, 51865, 24, 16, 4096, 24, 16, 4096, 1500, 448}},
-        {"large-v3", {1280, 128, 51866, 32, 20, 5120, 32, 20, 5120, 1500, 448}},
-        {"large-v3-turbo", {1280, 128, 51866, 32, 20, 5120, 4, 20, 5120, 1500, 448}},
-},
-  others[] = {
-      /* are understood, and not proposed */
-      {"large-v1", {1280, 80, 51865, 32, 20, 5120, 32, 20, 5120, 1500, 448}},
-      {"large-v2", {1280, 80, 51865, 32, 20, 5120, 32, 20, 5120, 1500, 448}},
-      {"distil-large-v2", {1280, 80, 51865, 32, 20, 5120, 2, 20, 5120, 1500, 448}},
-      {"distil-large-v3", {1280, 128, 51866, 32, 20, 5120, 2, 20, 5120, 1500, 448}},
-      {"distil-large-v3.5", {1280, 128, 51866, 32, 20, 5120, 2, 20, 5120, 1500, 448}},
-      {"distil-medium", {1024, 80, 51865, 24, 16, 4096, 2, 16, 4096, 1500, 448}},
-      {"distil-small", {768, 80, 51865, 12, 12, 3072, 4, 12, 3072, 1500, 448}},
+} presets[] = {
+    {"nano", true, {192, 80, 2151, 4, 3, 768, 2, 3, 768, 1500, 448}},
+    {"tiny", true, {384, 80, 51865, 4, 6, 1536, 4, 6, 1536, 1500, 448}},
+    {"base", true, {512, 80, 51865, 6, 8, 2048, 6, 8, 2048, 1500, 448}},
+    {"small", true, {768, 80, 51865, 12, 12, 3072, 12, 12, 3072, 1500, 448}},
+    {"medium", true, {1024, 80, 51865, 24, 16, 4096, 24, 16, 4096, 1500, 448}},
+    {"large-v3", true, {1280, 128, 51866, 32, 20, 5120, 32, 20, 5120, 1500, 448}},
+    {"large-v3-turbo", true, {1280, 128, 51866, 32, 20, 5120, 4, 20, 5120, 1500, 448}},
+    {"large-v1", false, {1280, 80, 51865, 32, 20, 5120, 32, 20, 5120, 1500, 448}},
+    {"large-v2", false, {1280, 80, 51865, 32, 20, 5120, 32, 20, 5120, 1500, 448}},
+    {"distil-large-v2", false, {1280, 80, 51865, 32, 20, 5120, 2, 20, 5120, 1500, 448}},
+    {"distil-large-v3", false, {1280, 128, 51866, 32, 20, 5120, 2, 20, 5120, 1500, 448}},
+    {"distil-large-v3.5", false, {1280, 128, 51866, 32, 20, 5120, 2, 20, 5120, 1500, 448}},
+    {"distil-medium", false, {1024, 80, 51865, 24, 16, 4096, 2, 16, 4096, 1500, 448}},
+    {"distil-small", false, {768, 80, 51865, 12, 12, 3072, 4, 12, 3072, 1500, 448}},
 };
 
 #define PRESETS (sizeof(presets) / sizeof(presets[0]))
-#define OTHERS (sizeof(others) / sizeof(others[0]))
 
-const char *whisper_preset_name(uint32_t i) { return i < PRESETS ? presets[i].name : NULL; }
-
-static const struct preset *preset_of(const char *name, size_t len)
+const char *whisper_preset_name(uint32_t i)
 {
-    for (size_t i = 0; i < PRESETS + OTHERS; i++) {
-        const struct preset *p = i < PRESETS ? &presets[i] : &others[i - PRESETS];
+    return i < PRESETS && presets[i].proposed ? presets[i].name : NULL;
+}
 
-        if (strlen(p->name) == len && memcmp(p->name, name, len) == 0)
-            return p;
-    }
+static const struct preset *find_preset(const char *name, size_t len)
+{
+    for (size_t i = 0; i < PRESETS; i++)
+        if (strlen(presets[i].name) == len && memcmp(presets[i].name, name, len) == 0)
+            return &presets[i];
     return NULL;
 }
 
@@ -311,7 +309,7 @@ int whisper_preset(const char *name, struct whisper_config *ret, struct err *err
         said = model_name_find(said)->name;
     len = strlen(said);
     english = len > 3 && strcmp(said + len - 3, ".en") == 0;
-    p = preset_of(said, english ? len - 3 : len);
+    p = find_preset(said, english ? len - 3 : len);
     if (!p)
         return err_set(err, ERR_USAGE,
                        "no dimensions are known for '%.60s': nano, tiny, base, small, medium, "
@@ -320,4 +318,145 @@ int whisper_preset(const char *name, struct whisper_config *ret, struct err *err
     *ret = p->config;
     ret->vocab_size -= english; /* one language less, and no other token */
     return 0;
+}
+
+/* ---- alignment heads ---- */
+
+#define MAX_HEADS 20
+
+/* The alignment heads that OpenAI found for each published model (the field alignment_heads of its
+ * generation_config.json on Hugging Face). */
+static const struct {
+    uint32_t vocab_size, d_model, decoder_layers;
+    uint8_t count;
+    uint8_t head[MAX_HEADS][2];
+} known[] = {
+    /* tiny.en */
+    {51864, 384, 4, 8, {{1, 0}, {2, 0}, {2, 5}, {3, 0}, {3, 1}, {3, 2}, {3, 3}, {3, 4}}},
+    /* tiny */
+    {51865, 384, 4, 6, {{2, 2}, {3, 0}, {3, 2}, {3, 3}, {3, 4}, {3, 5}}},
+    /* base.en */
+    {51864, 512, 6, 5, {{3, 3}, {4, 7}, {5, 1}, {5, 5}, {5, 7}}},
+    /* base */
+    {51865, 512, 6, 8, {{3, 1}, {4, 2}, {4, 3}, {4, 7}, {5, 1}, {5, 2}, {5, 4}, {5, 6}}},
+    /* small.en */
+    {51864,
+     768,
+     12,
+     19,
+     {{6, 6},
+      {7, 0},
+      {7, 3},
+      {7, 8},
+      {8, 2},
+      {8, 5},
+      {8, 7},
+      {9, 0},
+      {9, 4},
+      {9, 8},
+      {9, 10},
+      {10, 0},
+      {10, 1},
+      {10, 2},
+      {10, 3},
+      {10, 6},
+      {10, 11},
+      {11, 2},
+      {11, 4}}},
+    /* small */
+    {51865,
+     768,
+     12,
+     10,
+     {{5, 3}, {5, 9}, {8, 0}, {8, 4}, {8, 7}, {8, 8}, {9, 0}, {9, 7}, {9, 9}, {10, 5}}},
+    /* medium.en */
+    {51864,
+     1024,
+     24,
+     18,
+     {{11, 4},
+      {14, 1},
+      {14, 12},
+      {14, 14},
+      {15, 4},
+      {16, 0},
+      {16, 4},
+      {16, 9},
+      {17, 12},
+      {17, 14},
+      {18, 7},
+      {18, 10},
+      {18, 15},
+      {20, 0},
+      {20, 3},
+      {20, 9},
+      {20, 14},
+      {21, 12}}},
+    /* medium */
+    {51865, 1024, 24, 6, {{13, 15}, {15, 4}, {15, 15}, {16, 1}, {20, 0}, {23, 4}}},
+    /* large-v3 */
+    {51866,
+     1280,
+     32,
+     10,
+     {{7, 0},
+      {10, 17},
+      {12, 18},
+      {13, 12},
+      {16, 1},
+      {17, 14},
+      {19, 11},
+      {21, 4},
+      {24, 1},
+      {25, 6}}},
+    /* large-v3-turbo */
+    {51866, 1280, 4, 6, {{2, 4}, {2, 11}, {3, 3}, {3, 6}, {3, 11}, {3, 14}}},
+};
+
+const uint8_t (*whisper_known_heads(const struct whisper_config *c, size_t *n))[2]
+{
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (known[i].vocab_size == c->vocab_size && known[i].d_model == c->d_model &&
+            known[i].decoder_layers == c->decoder_layers) {
+            *n = known[i].count;
+            return known[i].head;
+        }
+    }
+    *n = 0;
+    return NULL;
+}
+
+/* The i-th head of a model that names none. */
+static struct whisper_head upper_head(const struct whisper_config *c, uint32_t i)
+{
+    return (struct whisper_head){c->decoder_layers / 2 + i / c->decoder_heads,
+                                 i % c->decoder_heads};
+}
+
+uint32_t whisper_heads(const struct vocabulary *v, const struct whisper_config *c,
+                       struct whisper_head *ret, uint32_t max)
+{
+    const uint32_t layers = c->decoder_layers, heads = c->decoder_heads;
+    size_t named = 0, found = 0;
+    const int32_t(*own)[2] = v ? vocabulary_alignment_heads(v, &named) : NULL;
+    uint32_t n, put = 0, seen = 0;
+
+    for (size_t i = 0; i < named; i++)
+        found += (uint32_t)own[i][0] < layers && (uint32_t)own[i][1] < heads;
+    n = found ? (uint32_t)found : (layers - layers / 2) * heads;
+    for (uint32_t i = 0; i < (found ? named : n); i++) {
+        struct whisper_head head;
+
+        if (found) {
+            head = (struct whisper_head){(uint32_t)own[i][0], (uint32_t)own[i][1]};
+            if (head.layer >= layers || head.head >= heads)
+                continue;
+        } else
+            head = upper_head(c, i);
+        /* All when there is room; else the one that each of `max` equal parts ends with. */
+        if (put < max && (n <= max || (uint64_t)(seen + 1) * max / n > put))
+            ret[put++] = head;
+        seen++;
+    }
+    return n;
 }

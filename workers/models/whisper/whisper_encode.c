@@ -13,7 +13,7 @@
  * If results must not depend on the grouping of windows, they are encoded one by one (1500 rows).
  * On the host a larger batch would save nothing: 1500 rows fill it. */
 #include "base/clock.h"
-#include "workers/models/whisper/whisper_session.h"
+#include "workers/models/whisper/whisper_net.h"
 
 static int apply_layer_norm(struct whisper_session *s, struct tensor x, const struct norm *n,
                             struct tensor y, struct err *err)

@@ -1,4 +1,3 @@
-#include "workers/models/whisper/whisper_vocabulary.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +11,6 @@
 #include "workers/models/files/formats/ggml_file.h"
 #include "workers/models/files/weight_layout.h"
 #include "workers/models/whisper/whisper.h"
-#include "workers/models/whisper/whisper_heads.h"
 #include "workers/text/json_file.h"
 #include "workers/text/languages.h"
 #include "workers/text/tokenizer/bpe.h"

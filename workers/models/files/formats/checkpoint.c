@@ -305,13 +305,7 @@ static int open_file(const char *path, bool training, struct checkpoint **ret, s
     if (rc != 0)
         return rc;
     rc = parse_checkpoint_bytes(map.data, map.len, training, ret, err);
-    if (rc != 0) {
-        weights_map_close(&map);
-        err_prefix(err, "'%.200s'", path);
-        return rc;
-    }
-    (*ret)->map = map;
-    return 0;
+    return weights_map_give(&map, path, rc == 0 ? &(*ret)->map : NULL, err);
 }
 
 int checkpoint_parse(const void *data, size_t len, struct checkpoint **ret, struct err *err)

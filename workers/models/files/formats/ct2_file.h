@@ -36,4 +36,9 @@ bool ct2_file_find(const struct ct2_file *c, const char *name, struct weight *re
 /* A single whole number, such as "encoder/num_heads"; false when there is none of this name. */
 bool ct2_file_number(const struct ct2_file *c, const char *name, int64_t *ret);
 
+/* Whether it computes what Whisper does here. ERR_MODEL names what it is or has that would be left
+ * out: another network, an output matrix that is not the token embedding, keys with a bias, a
+ * factor of its own for queries. */
+int ct2_whisper_check(const struct ct2_file *c, struct err *err);
+
 #endif
