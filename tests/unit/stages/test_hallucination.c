@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "workers/stages/transcribe/outcome/hallucination.h"
+#include "workers/stages/transcribe/outcome/timing.h"
 
 #define GOOD 0.9f
 #define BAD 0.05f

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "workers/stages/transcribe/outcome/loudness.h"
+#include "workers/stages/transcribe/outcome/words.h"
 
 #define RATE 16000
 #define SECONDS 30

@@ -8,7 +8,7 @@
 #include "workers/models/asr_model.h"
 #include "workers/stages/transcribe/outcome/coverage.h"
 #include "workers/stages/transcribe/outcome/outcome.h"
-#include "workers/stages/transcribe/yield.h"
+#include "workers/stages/transcribe/lane.h"
 
 #define EN 642
 #define SECONDS(x) ((int64_t)((x)*16000))

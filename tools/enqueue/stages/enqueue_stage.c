@@ -9,7 +9,7 @@
 #include "workers/audio/speech.h"
 #include "workers/models/silero/silero.h"
 #include "workers/models/asr_family.h"
-#include "workers/stages/transcribe/decode/prompt.h"
+#include "workers/stages/transcribe/decode/token_rules.h"
 #include "workers/text/tokenizer/vocabulary.h"
 #include "workers/stages/stage_kind.h"
 

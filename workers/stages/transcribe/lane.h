@@ -18,18 +18,40 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/err.h"
 #include "workers/audio/speech.h"
 #include "workers/stages/transcribe/decode/decoding.h"
 #include "workers/stages/transcribe/decode/language.h"
 #include "workers/stages/transcribe/transcribe_params.h"
 #include "workers/stages/transcribe/transcription.h"
-#include "workers/stages/transcribe/yield.h"
 
 struct coverage;   /* coverage.h */
 struct outcome;    /* outcome.h */
 struct known_text; /* lane_known_text.c */
 struct listening;  /* lane_packed.c */
 struct asr_model;
+
+/* ---- a list of segments that owns their texts, reasons and words
+ *
+ * A window yields one, and a lane gathers one. */
+
+struct yield { /* all zero: empty */
+    struct result_segment *segments;
+    uint32_t count, capacity;
+};
+
+void yield_free(struct yield *y); /* back to {0} */
+/* Copies text, reason, words and their texts; language stays borrowed. ERR_NOMEM. */
+int yield_add(struct yield *y, const struct result_segment *segment, struct err *err);
+/* The words of a segment that a list has, so far borrowed, become its own. ERR_NOMEM: it has none.
+ */
+int yield_own_words(struct result_segment *s, struct err *err);
+/* Moves all segments of `from` to the end of `to`. ERR_NOMEM: nothing has moved. */
+int yield_move(struct yield *to, struct yield *from, struct err *err);
+/* By when they begin; of those that begin together, those that were there first. */
+void yield_sort(struct yield *y);
+
+/* ---- lanes */
 
 /* Shared by all lanes of a transcriber; borrowed. */
 struct lane_policy {
@@ -192,28 +214,8 @@ uint32_t packed_coming(const struct lane *l);
 int packed_take(struct lane_window *w, const struct decoding_result *r, struct outcome *o,
                 struct err *err);
 
-/* A window of samples [from, to) of the whole that w is, or is a piece of; they lie in w, whose
- * audio is still there. It stands behind the other pieces. */
-int lane_piece(struct lane_window *w, int64_t from, int64_t to, struct lane_window **ret,
-               struct err *err);
-/* The place with the least voice activity, in the middle third of samples [from, to) of w. */
-int64_t lane_quietest(const struct lane_window *w, int64_t from, int64_t to);
-/* The whole window's coverage, made where it is not there yet, while w is the whole. */
-int coverage_of(struct lane_window *w, struct err *err);
+/* ---- languages */
 
-/* ---- languages (packed lanes; lane_languages.c) */
-
-bool lane_heard_all(const struct lane *l); /* all of its windows are in the list, or were */
-bool lane_asks(const struct lane *l);      /* its language is still to be found */
-bool lane_window_waits(const struct lane_window *w);
-/* A whole window's word for the lane's language. */
-void lane_note_word(struct lane_window *w);
-/* Sets the lane's language, if its windows' words suffice. ended: no more are to come. */
-bool lane_decide(struct lane *l, bool ended);
-void lane_probe_answered(struct lane_window *w, int32_t language, float prob);
-/* Call it when all probes of a window have answered. The window goes on in one language, or is cut
- * into pieces and FINISHED. */
-int lane_resolve(struct lane_window *w, struct err *err);
 int packed_language(struct lane_window *w, int32_t heard, float heard_prob, int32_t *language,
                     float *prob, enum lane_hearing *ret, struct err *err);
 

@@ -7,7 +7,7 @@
 #include "workers/audio/steady.h"
 #include "workers/models/asr_model.h"
 #include "workers/stages/transcribe/lane.h"
-#include "workers/stages/transcribe/outcome/loudness.h"
+#include "workers/stages/transcribe/outcome/words.h"
 #include "workers/stages/transcribe/outcome/outcome.h"
 
 #define RATE ASR_RATE_HZ

@@ -9,7 +9,6 @@
 #include "workers/models/asr_model.h"
 #include "workers/stages/transcribe/flight.h"
 #include "workers/stages/transcribe/lane.h"
-#include "workers/stages/transcribe/decode/prompt.h"
 #include "workers/stages/transcribe/outcome/timing.h"
 #include "workers/stages/transcribe/decode/token_rules.h"
 #include "workers/text/tokenizer/vocabulary.h"

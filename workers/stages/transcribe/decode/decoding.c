@@ -7,10 +7,9 @@
 #include "base/number.h"
 #include "gpu/backend.h"
 #include "workers/stages/transcribe/decode/beam.h"
-#include "workers/stages/transcribe/decode/drafts.h"
-#include "workers/stages/transcribe/decode/prompt.h"
-#include "workers/text/doubtful_text.h"
+#include "workers/stages/transcribe/decode/token_rules.h"
 #include "workers/text/codepoints.h"
+#include "workers/text/doubtful_text.h"
 
 #define POSITIONS_MIN 10
 #define OWN_LANGUAGE_PROB 0.5f /* a window surer of it than not may be read in it */

@@ -22,7 +22,7 @@ struct draft {
     char *text;                 /* owned; NULL: there is nothing to read */
     uint32_t first_word, words; /* in the outcome's */
     float start, end;           /* seconds; with words: as they say */
-    bool beside_silence;        /* invented there (hallucination.h): it is going to be dropped */
+    bool beside_silence;        /* invented there (timing.h): it is going to be dropped */
     bool dropped;               /* not believed; known once it was yielded */
 };
 
