@@ -73,7 +73,7 @@ def convolution(kind, kernel, stride):
             "pad_top": before, "pad_left": before, "pad_bottom": after, "pad_right": after}
 
 
-def yamnet(directory):
+def yamnet(directory, classes=CLASSES):
     weights, width = Weights(1), LAYERS[0][0]
     layers = [convolution("conv", 3, 2)]
     weights.put("layer1.conv.weight", width, 1, 3, 3, gain=1.4)
@@ -85,12 +85,12 @@ def yamnet(directory):
         weights.put(f"layer{i}.pointwise.weight", out, width, 1, 1, gain=1.4)
         weights.put(f"layer{i}.pointwise.bias", out, gain=0.1)
         width = out
-    weights.put("logits.weight", len(CLASSES), width, gain=0.2)
-    weights.put("logits.bias", len(CLASSES), gain=1.0)
+    weights.put("logits.weight", len(classes), width, gain=0.2)
+    weights.put("logits.bias", len(classes), gain=1.0)
     safetensors(os.path.join(directory, "model.safetensors"), weights)
     with open(os.path.join(directory, "classes.csv"), "w", encoding="utf-8") as file:
         file.write("index,mid,display_name\n")
-        for i, name in enumerate(CLASSES):
+        for i, name in enumerate(classes):
             quoted = '"' + name.replace('"', '""') + '"' if "," in name else name
             file.write(f"{i},/m/{i},{quoted}\n")
     config = {"model_type": "yamnet", "format_version": 1,
@@ -100,7 +100,7 @@ def yamnet(directory):
                            "log_offset": 0.001},
               "patches": {"frames": 96, "hop_frames": 48, "samples_per_patch": 15600,
                           "hop_samples": 7680},
-              "network": {"embedding_size": 1024, "num_classes": len(CLASSES), "layers": layers}}
+              "network": {"embedding_size": 1024, "num_classes": len(classes), "layers": layers}}
     with open(os.path.join(directory, "config.json"), "w", encoding="utf-8") as file:
         json.dump(config, file)
     return directory
@@ -152,12 +152,79 @@ def voiceprint(path, channels=4, size=16):
     safetensors(path, w)
 
 
-def diarization(directory):
+def diarization(directory, size=16):
     segmentation(os.path.join(directory, "segmentation.safetensors"))
-    voiceprint(os.path.join(directory, "embedding.safetensors"))
+    voiceprint(os.path.join(directory, "embedding.safetensors"), size=size)
     with open(os.path.join(directory, "config.json"), "w", encoding="utf-8") as file:
         json.dump({"model_type": "nightshift-diarization", "clustering": "ahc", "threshold": 0.7,
                    "min_cluster_size": 2}, file)
+    return directory
+
+
+# ---- voice activity: Silero's shape. It hears speech where its last layer gets ones; for devices that compute nothing
+
+def silero(path):
+    w = Weights(4)
+    for name, shape in (("stft_conv.weight", (258, 1, 256)), ("conv1.weight", (128, 129, 3)), ("conv1.bias", (128,)),
+                        ("conv2.weight", (64, 128, 3)), ("conv2.bias", (64,)), ("conv3.weight", (64, 64, 3)),
+                        ("conv3.bias", (64,)), ("conv4.weight", (128, 64, 3)), ("conv4.bias", (128,)),
+                        ("lstm_cell.weight_ih", (512, 128)), ("lstm_cell.weight_hh", (512, 128)),
+                        ("lstm_cell.bias_ih", (512,)), ("lstm_cell.bias_hh", (512,))):
+        w.put(name, *shape)
+    w["final_conv.weight"] = ((1, 128, 1), array.array("f", [0.125] * 128))
+    w["final_conv.bias"] = ((1,), array.array("f", [-8.0]))
+    safetensors(path, w)
+    return path
+
+
+# ---- vectors of sound: CLAP's audio tower, narrow
+
+def clap(directory, size=24, hop=1920, image=128, width=32, depths=(2, 2, 1), heads=(2, 4, 8)):
+    w, encoder, inner = Weights(5), "audio_model.audio_encoder.", width
+
+    def norm(name, n):
+        w.one(name + ".weight", n)
+        w.zero(name + ".bias", n)
+
+    def dense(name, out, inputs):
+        w.put(name + ".weight", out, inputs)
+        w.zero(name + ".bias", out)
+
+    norm(encoder + "batch_norm", 64)
+    w.zero(encoder + "batch_norm.running_mean", 64)
+    w.one(encoder + "batch_norm.running_var", 64)
+    w.put(encoder + "patch_embed.proj.weight", width, 1, 4, 4)
+    w.zero(encoder + "patch_embed.proj.bias", width)
+    norm(encoder + "patch_embed.norm", width)
+    for i, depth in enumerate(depths):
+        for k in range(depth):
+            block = f"{encoder}layers.{i}.blocks.{k}."
+            norm(block + "layernorm_before", inner)
+            norm(block + "layernorm_after", inner)
+            for part in ("self.query", "self.key", "self.value", "output.dense"):
+                dense(block + "attention." + part, inner, inner)
+            dense(block + "intermediate.dense", 4 * inner, inner)
+            dense(block + "output.dense", inner, 4 * inner)
+            w.put(block + "attention.self.relative_position_bias_table", 15 * 15, heads[i])
+        if i + 1 < len(depths):
+            w.put(f"{encoder}layers.{i}.downsample.reduction.weight", 2 * inner, 4 * inner)
+            norm(f"{encoder}layers.{i}.downsample.norm", 4 * inner)
+            inner *= 2
+    norm(encoder + "norm", inner)
+    dense("audio_projection.linear1", size, inner)
+    dense("audio_projection.linear2", size, size)
+    safetensors(os.path.join(directory, "model.safetensors"), w)
+    files = {
+        "config.json": {"model_type": "clap", "projection_dim": size,
+                        "audio_config": {"spec_size": image, "patch_embeds_hidden_size": width,
+                                         "hidden_size": inner, "depths": depths, "num_attention_heads": heads},
+                        "text_config": {}},
+        "preprocessor_config.json": {"feature_size": 64, "sampling_rate": 48000, "hop_length": hop,
+                                     "max_length_s": 10, "fft_window_size": 1024, "frequency_min": 50,
+                                     "frequency_max": 14000, "padding": "repeatpad", "truncation": "rand_trunc"}}
+    for name, content in files.items():
+        with open(os.path.join(directory, name), "w", encoding="utf-8") as file:
+            json.dump(content, file)
     return directory
 
 

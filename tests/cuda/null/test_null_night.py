@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""A whole night, every stage, on devices that answer at once and compute nothing ($NIGHTSHIFT_NULL_MODULE): real
+files and decoders, the scheduler, workers and the catalog. What is heard is made up; that it arrives is not."""
+import glob
+import os
+import re
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../e2e"))
+import night
+import tiny_models
+
+MODULE = os.environ.get("NIGHTSHIFT_NULL_MODULE", "")
+RECORDINGS = ["12_en_long_90s.mp3", "13_es_long_45s.ogg", "04_es_clean.flac", "01_en_short.wav"]
+STAGES = ["diarize", "embed-audio", "embed-text", "sounds", "transcribe"]
+
+
+def counts(pattern):
+    """name: sum, over all devices; and the number of these."""
+    total, files = {}, glob.glob(pattern)
+    for path in files:
+        with open(path, encoding="ascii") as file:
+            for line in file:
+                name, number = line.split()
+                total[name] = total.get(name, 0) + int(number)
+    return total, len(files)
+
+
+class NullNight(night.Night):
+    def setUp(self):
+        super().setUp()
+        models = os.path.join(self.dir, "models")
+        self.options = ["--vad=" + tiny_models.silero(os.path.join(models, "silero.safetensors")),
+                        "--diarize=" + tiny_models.diarization(os.path.join(models, "voices")),
+                        "--sounds=" + tiny_models.yamnet(os.path.join(models, "sounds")),
+                        "--embed=" + tiny_models.encoder(os.path.join(models, "texts")),
+                        "--embed-audio=" + tiny_models.clap(os.path.join(models, "clap")), "--word-timestamps"]
+        for name in RECORDINGS:
+            self.bring(name)
+
+    def env(self, **more):
+        return super().env(NIGHTSHIFT_DEVICES="", NIGHTSHIFT_CUDA_MODULE=MODULE, NIGHTSHIFT_NULL_GPUS="24GiB,24GiB",
+                           NIGHTSHIFT_NULL_COUNTS=os.path.join(self.dir, "counts"), **more)
+
+    def run_night(self, *options):
+        self.enqueue(*self.options, self.archive)
+        return self.run_to_end("--shard=30s", *options)
+
+    def test_every_stage(self):
+        said = self.run_night("--devices=cuda:0,cuda:1")
+        self.assertEqual([(name, "done", len(RECORDINGS)) for name in STAGES],
+                         self.sql("SELECT s.name, t.state, count(*) FROM task t JOIN stage s USING (stage_id) "
+                                  "GROUP BY 1, 2 ORDER BY 1"), str(said))
+        self.healthy()
+        (length, segments, last), = self.sql("SELECT (SELECT sum(duration_ms) FROM media), count(*), max(end_ms) FROM segment")
+        self.assertGreater(segments, length / 30000)
+        self.assertGreater(last, 60000)
+        self.assertRegex(self.text_of("12_en_long_90s.mp3"), r"\w+ .*\w")
+        self.assertGreater(self.sql("SELECT count(*) FROM word")[0][0], segments)
+        # Two speak in turn, and each sentence is somebody's.
+        (speakers, turns), = self.sql("SELECT count(DISTINCT k.speaker_id), count(*) FROM turn u JOIN speaker k USING (speaker_id) "
+                                      "JOIN place p ON p.media_id = k.media_id WHERE p.path LIKE '%12_en_long_90s.mp3'")
+        self.assertEqual(2, speakers)
+        self.assertGreater(turns, 4)
+        self.assertGreater(self.sql("SELECT count(*) FROM sound")[0][0], 0)
+        self.assertEqual([(2 * len(RECORDINGS),)], self.sql("SELECT count(DISTINCT task_id) FROM embedding"))
+
+    def test_calls_are_counted(self):
+        self.run_night("--devices=cuda:0")
+        total, devices = counts(os.path.join(self.dir, "counts.*"))
+        self.assertGreaterEqual(devices, 1)
+        for call in ("mel", "record_run", "align", "lstm", "conv2d", "filter_bank", "attention_spans"):
+            self.assertGreater(total[call], 0, call)
+        # Each sample goes up at least once for windows, voice activity, speakers, sounds and CLAP.
+        samples = self.sql("SELECT sum(duration_ms) FROM media")[0][0] * 16
+        self.assertGreater(total["bytes_up"], 4 * samples * 3)
+        self.assertGreater(total["bytes_down"], 0)
+
+
+if __name__ == "__main__":
+    if not os.path.exists(MODULE):
+        print("skipped: the module is not built: ninja ns_cuda_null")
+        sys.exit(77)
+    night.main()
