@@ -30,6 +30,13 @@ static void *take_parts(void *arg)
     return NULL;
 }
 
+/* Without a name of its own it would have that of the thread it helps. */
+static void *help_thread(void *arg)
+{
+    pthread_setname_np(pthread_self(), "helper");
+    return take_parts(arg);
+}
+
 void threads_run(uint32_t threads, uint32_t parts, void (*work)(void *arg, uint32_t part),
                  void *arg)
 {
@@ -41,7 +48,7 @@ void threads_run(uint32_t threads, uint32_t parts, void (*work)(void *arg, uint3
     if (threads > 1 && parts > 1 && pthread_attr_init(&attr) == 0) {
         pthread_attr_setstacksize(&attr, STACK_BYTES);
         while (made + 1 < threads && made + 1 < parts && made + 1 < THREADS_MOST &&
-               pthread_create(&others[made], &attr, take_parts, &t) == 0)
+               pthread_create(&others[made], &attr, help_thread, &t) == 0)
             made++;
         pthread_attr_destroy(&attr);
     }

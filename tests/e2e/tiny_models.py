@@ -230,9 +230,11 @@ def clap(directory, size=24, hop=1920, image=128, width=32, depths=(2, 2, 1), he
 
 # ---- vectors of text: BERT's shape, with a vocabulary of the alphabet
 
-def encoder(directory, size=16, layers=1, positions=64):
+def encoder(directory, size=16, layers=1, positions=64, words=()):
+    """words: pieces of words that it knows besides letters."""
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
     pieces += [mark + chr(c) for mark in ("", "##") for c in range(ord("a"), ord("z") + 1)]
+    pieces += [mark + word for mark in ("", "##") for word in words if len(word) > 1]
     w = Weights(11)
     w.put("embeddings.word_embeddings.weight", len(pieces), size, gain=3)
     w.put("embeddings.position_embeddings.weight", positions, size)
@@ -266,7 +268,7 @@ def encoder(directory, size=16, layers=1, positions=64):
 
     files = {
         "config.json": {"model_type": "bert", "hidden_act": "gelu", "vocab_size": len(pieces),
-                        "hidden_size": size, "num_hidden_layers": layers, "num_attention_heads": 2,
+                        "hidden_size": size, "num_hidden_layers": layers, "num_attention_heads": max(2, size // 32),
                         "intermediate_size": 2 * size, "max_position_embeddings": positions,
                         "type_vocab_size": 2, "layer_norm_eps": 1e-12},
         "tokenizer.json": {
