@@ -66,6 +66,14 @@ static void on_quarantined(void *owner, const char *why, const char *sentence)
     }
 }
 
+/* A process in the driver that cannot be ended: the next one on that GPU would get stuck beside it.
+ * On the processor the next one may do other recordings. */
+static bool holds_stuck_gpu(const struct run_worker *w)
+{
+    return w->process.stuck_pid != 0 &&
+           w->process.run->devices.picked->list[w->index].kind != DEVICE_CPU;
+}
+
 static void on_gone(void *owner, struct process_loss *loss)
 {
     struct run_worker *w = owner;
@@ -87,6 +95,8 @@ static void on_gone(void *owner, struct process_loss *loss)
         loss->hopeless = "the model does not fit: ";
     else if (last->code == ERR_LIBRARY)
         loss->hopeless = "";
+    else if (holds_stuck_gpu(w))
+        loss->hopeless = "its device is lost: ";
 }
 
 /* ---------------------------------------------------------------------------------- messages */
@@ -372,7 +382,7 @@ static bool may_come_back(const struct run_worker *w)
     struct run *run = w->process.run;
 
     return run->tick.mode == RUN_GOING && run->backlog.has_stage && !w->way.left &&
-           w->process.last.code != ERR_VERSION;
+           w->process.last.code != ERR_VERSION && !holds_stuck_gpu(w);
 }
 
 static void try_again(struct run_worker *w)

@@ -15,7 +15,7 @@
 #include "workers/process/worker.h"
 
 #define LEAVE_MS 5000       /* after QUIT, to leave by itself */
-#define UNKILLABLE_MS 30000 /* after it was killed */
+#define UNKILLABLE_MS 10000 /* after it was killed */
 #define EOF_GRACE_MS 3000   /* from the socket's end to SIGKILL */
 #define READ_GRACE_MS 1000  /* from the process's end to giving up on the socket's */
 #define READ_CHUNK 65536
@@ -32,7 +32,8 @@ struct link {
     int status;
     int64_t killed_ms; /* when it was first; 0: it was not */
     bool reaped, ended;
-    bool waits; /* is not read from until the group is over */
+    bool left_behind; /* it counts as reaped, and is not: it cannot be ended */
+    bool waits;       /* is not read from until the group is over */
     int open_handles;
     struct buf in, out; /* out: frames of this tick of the loop */
 };
@@ -143,14 +144,17 @@ static void handle_process_death(struct process *p)
     consider_restart(p, &loss);
 }
 
+/* A process that was left behind is a death even where it was asked to leave: whatever holds it
+ * holds the next one, too. */
 static void on_gone(struct process *p)
 {
     int status = p->link->status;
+    const bool as_asked = p->state == PROCESS_LEAVING && !p->link->left_behind;
 
     drop_link(p);
     p->condemned = false;
     run_touch(p->run);
-    if (p->state == PROCESS_LEAVING) {
+    if (as_asked) {
         p->state = PROCESS_OFF;
         p->kind->gone(p->owner, NULL);
     } else {
@@ -552,17 +556,36 @@ void process_kill(struct process *p)
 static void leave_behind(struct process *p)
 {
     struct link *l = p->link;
+    char before[sizeof(p->last.msg)];
 
-    report_event(p->run, LOG_WARN, "%s (pid %ld) cannot be ended, and is left behind", p->label,
-                 (long)l->pid);
+    snprintf(before, sizeof(before), "%.290s%s", p->last.code ? p->last.msg : "",
+             p->last.code ? ", and " : "");
+    err_set(&p->last, p->last.code ? p->last.code : ERR_TIMEOUT,
+            "%.300sits process (pid %ld) cannot be ended and is left behind", before, (long)l->pid);
+    p->stuck_pid = l->pid;
     l->status = SIGKILL;
-    l->reaped = true;
+    l->reaped = l->left_behind = true;
     consider_gone(l);
+}
+
+/* The kernel let it go after all. What was quarantined for it may be tried again at once: it may
+ * only have been slow to give back its memory. */
+static void reap_stuck(struct process *p, int64_t now)
+{
+    if (p->stuck_pid == 0 || !spawn_ended(p->stuck_pid))
+        return;
+    spawn_end(p->stuck_pid, 0);
+    report_event(p->run, LOG_INFO, "%s: its process (pid %ld), which was left behind, has ended",
+                 p->label, (long)p->stuck_pid);
+    p->stuck_pid = 0;
+    if (p->state == PROCESS_QUARANTINED)
+        p->due_ms = now;
 }
 
 static void tick_process(struct process *p, int64_t now, int64_t lost)
 {
     p->heard_ms += lost;
+    reap_stuck(p, now);
     if (p->link && !p->link->reaped && p->link->killed_ms &&
         now - p->link->killed_ms > UNKILLABLE_MS && !spawn_ended(p->link->pid))
         leave_behind(p);

@@ -6,6 +6,9 @@
  *    ^                         |                |
  *    `--- due --- WAITING <----+---- death -----+---- too many, or of another build ----> ASIDE
  *
+ * One that was killed and does not end (a driver or a disk holds it in the kernel) has gone all the
+ * same after ten seconds, and stays in stuck_pid until it ends.
+ *
  * Who finds it OFF and wants it starts it; who finds it ASIDE may. It is this very program (or the
  * one that a test names) with its socket as file descriptor 3, and dies with the run: spawn_begun,
  * and the socket's end. Loop thread only; times are monotonic. */
@@ -14,6 +17,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <uv.h>
 
 #include "base/buf.h"
@@ -73,6 +77,7 @@ struct process {
     bool condemned;    /* it is being killed */
     bool broken;       /*   because it sent what cannot be: nothing more of it is believed */
     bool on_trial;     /* it was quarantined before, and one more death puts it there again */
+    pid_t stuck_pid;   /* of the last that was killed and did not end; 0: none, or it did */
     struct restart restart;
     struct err last; /* why it died last; code 0: nobody knows */
 };

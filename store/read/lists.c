@@ -56,28 +56,51 @@ int read_no_sound(struct store *st, const char *since, read_failure_fn fn, void 
     return db_rows_end(&rows);
 }
 
+#define AT_MS "CAST(round((julianday(e.at) - 2440587.5) * 86400000) AS INTEGER)"
+
+static int each_event(struct db_rows *rows, read_event_fn fn, void *arg)
+{
+    while (db_rows_next(rows)) {
+        struct read_event row = {.event_id = sqlite3_column_int64(rows->stmt, 0),
+                                 .at = db_text(rows->stmt, 1),
+                                 .kind = db_text(rows->stmt, 2),
+                                 .device = db_text(rows->stmt, 3),
+                                 .text = db_text(rows->stmt, 4),
+                                 .path = db_text(rows->stmt, 5),
+                                 .media_id = sqlite3_column_int64(rows->stmt, 6),
+                                 .at_ms = sqlite3_column_int64(rows->stmt, 7)};
+        rows->rc = fn(arg, &row);
+    }
+    return db_rows_end(rows);
+}
+
+int read_device_events(struct store *st, const char *since, read_event_fn fn, void *arg,
+                       struct err *err)
+{
+    struct db_rows rows;
+
+    db_rows_open(&rows, st, err,
+                 "SELECT event_id, at, kind, device, text, '', 0, " AT_MS
+                 " FROM event e WHERE at >= ?1 AND "
+                 "(kind IN ('worker-aside', 'worker-back') OR kind GLOB 'device-*') "
+                 "ORDER BY event_id",
+                 "t", since);
+    return each_event(&rows, fn, arg);
+}
+
 int read_events(struct store *st, int64_t after, uint64_t last, read_event_fn fn, void *arg,
                 struct err *err)
 {
     struct db_rows rows;
 
-    db_rows_open(&rows, st, err,
-                 "SELECT e.event_id, e.at, e.kind, e.device, e.text, p.path, ifnull(e.media_id, 0) "
-                 "FROM (SELECT * FROM event WHERE event_id > ?1 ORDER BY event_id DESC LIMIT ?2) e "
-                 "LEFT JOIN media m ON m.media_id = e.media_id "
-                 "LEFT JOIN place p ON p.place_id = m.place_id ORDER BY e.event_id",
-                 "ii", after, last ? (int64_t)last : (int64_t)-1);
-    while (db_rows_next(&rows)) {
-        struct read_event row = {.event_id = sqlite3_column_int64(rows.stmt, 0),
-                                 .at = db_text(rows.stmt, 1),
-                                 .kind = db_text(rows.stmt, 2),
-                                 .device = db_text(rows.stmt, 3),
-                                 .text = db_text(rows.stmt, 4),
-                                 .path = db_text(rows.stmt, 5),
-                                 .media_id = sqlite3_column_int64(rows.stmt, 6)};
-        rows.rc = fn(arg, &row);
-    }
-    return db_rows_end(&rows);
+    db_rows_open(
+        &rows, st, err,
+        "SELECT e.event_id, e.at, e.kind, e.device, e.text, p.path, ifnull(e.media_id, 0), " AT_MS
+        " FROM (SELECT * FROM event WHERE event_id > ?1 ORDER BY event_id DESC LIMIT ?2) e "
+        "LEFT JOIN media m ON m.media_id = e.media_id "
+        "LEFT JOIN place p ON p.place_id = m.place_id ORDER BY e.event_id",
+        "ii", after, last ? (int64_t)last : (int64_t)-1);
+    return each_event(&rows, fn, arg);
 }
 
 static const char sql_jobs[] =

@@ -228,11 +228,17 @@ struct read_event {
     int64_t event_id;
     const char *at, *kind, *device, *text, *path; /* "" none */
     int64_t media_id;
+    int64_t at_ms; /* the same time, wall clock */
 };
 typedef int (*read_event_fn)(void *arg, const struct read_event *row);
 /* Those with id > after, oldest first; with last > 0, only the newest `last` of them. */
 int read_events(struct store *st, int64_t after, uint64_t last, read_event_fn fn, void *arg,
                 struct err *err);
+
+/* What befell devices since `since` (as clock_iso8601 has it), oldest first: those that were
+ * disabled, came back, or are worth a warning. */
+int read_device_events(struct store *st, const char *since, read_event_fn fn, void *arg,
+                       struct err *err);
 
 struct read_job {
     int64_t job_id;

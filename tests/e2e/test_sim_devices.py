@@ -8,15 +8,21 @@ is let go for so many windows, and stands still in the last of them.
 import json
 import os
 import re
+import signal
 import sqlite3
+import sys
 import time
 import unittest
 import wave
 
 import night
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../faults"))
+import page  # noqa: E402
+
 QUICK_RUN = os.environ.get("NIGHTSHIFT_QUICK_RUN", "")
 FAKE_NVML = os.environ.get("NIGHTSHIFT_FAKE_NVML", "")
+INTERPOSE = os.environ.get("NIGHTSHIFT_INTERPOSE", "")
 NEVER = 3600000
 
 
@@ -203,6 +209,78 @@ class Faults(Devices):
         self.finish(self.start("sim:1GiB,sim:4GiB"))
         kept = self.sql("SELECT task_id, seq, done_at FROM shard ORDER BY 1, 2")
         self.assertLessEqual(set(done), set(kept))
+
+
+class Stuck(Devices):
+    """A worker that SIGKILL does not end, as one that waits in the driver for a card which left the
+    bus: it is stopped, and the scheduler's SIGKILL is lost on its way (tests/faults/interpose.c)."""
+
+    def setUp(self):
+        super().setUp()
+        self.page = page.Page(os.path.join(self.dir, "page"), self.dir)
+        self.addCleanup(self.page.close)
+
+    def run_with_a_stuck_worker(self, devices):
+        """A run whose first worker gets stuck with work in its hands; its pid, too."""
+        self.hold(1)
+        run = self.start_run("--worker-silence=2s", "--verbose", "--slots=1", env=self.sim(
+            devices, LD_PRELOAD=INTERPOSE, NIGHTSHIFT_FAULT_PAGE=self.page.path))
+        # Stopped before it is ready it would be waited for as one that loads its model.
+        self.wait_for("it is ready", lambda: re.search(r"worker (1 \(sim:0\)|sim:0) is ready",
+                                                       run.said()), run)
+        pid, = [pid for pid in run.descendants("worker") if self.device_of(pid) == "sim:0"]
+        self.wait_for("it works", lambda: self.leased_to(pid), run)
+        self.page.want(page.Fault("night", "scheduler", "signal", 1, "fail", lasting=page.EVER))
+        os.kill(pid, signal.SIGSTOP)
+        return run, pid
+
+    @staticmethod
+    def device_of(pid):
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return file.read().split(b"\0")[3].decode()
+
+    @staticmethod
+    def leased_to(pid):
+        """A decoder of its own has been started."""
+        return night.descendants(pid)
+
+    def test_its_work_goes_to_the_others(self):
+        run, pid = self.run_with_a_stuck_worker("sim:1GiB,sim:4GiB")
+        self.finish(run)
+        self.assertEqual(0, self.shards_of(0))
+        self.assertGreater(self.page.struck, 0)
+        [died] = self.events("worker-died", 0)
+        self.assertRegex(died, rf"it did not answer for \d+ s, and its process \(pid {pid}\) cannot be ended")
+        [lost] = self.events("worker-aside", 0)
+        self.assertRegex(lost, "is disabled: its device is lost: it did not answer")
+        self.assertEqual([], self.events("worker-died", 1))
+        self.assertIn("its device is lost", " ".join(self.nightshift("report", status=0).out.split()))
+
+    def test_the_device_is_back_when_it_has_ended(self):
+        run, pid = self.run_with_a_stuck_worker("sim:1GiB,sim:4GiB")
+        self.hold(2)
+        self.wait_for("it is lost", lambda: self.events("worker-aside", 0), run)
+        os.kill(pid, signal.SIGKILL)
+        self.let_go(2)
+        self.wait_for("it works again", lambda: self.shards_of(0) > 0, run)
+        self.finish(run)
+        self.assertEqual(1, len(self.events("worker-back", 0)))
+
+    def test_the_run_ends_without_it(self):
+        run, _ = self.run_with_a_stuck_worker("sim:1GiB")
+        run.signal(signal.SIGTERM)
+        began = time.monotonic()
+        self.assertEqual(night.TEMPFAIL, run.wait(), run.said())
+        self.assertLess(time.monotonic() - began, 25, run.said())
+        self.assertGreater(self.page.struck, 0)
+        self.assertEqual([], self.sql("SELECT * FROM failures"))
+        self.assertEqual([(8, 0)], self.sql("SELECT count(*), max(attempts) FROM task WHERE state <> 'done'"))
+
+    def test_the_last_device_ends_the_run(self):
+        run, _ = self.run_with_a_stuck_worker("sim:1GiB")
+        self.assertNotEqual(0, run.wait(), run.said())
+        self.assertRegex(run.said(), "no worker is left: its device is lost: .*cannot be ended")
+        self.assertEqual([], self.sql("SELECT * FROM failures"))
 
 
 class Tuning(Devices):

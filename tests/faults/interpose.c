@@ -48,8 +48,9 @@ enum call {
     SOCKET,
     SPAWN,
     THREAD,
-    STEP, /* any that changes or syncs a file below `dir` */
-    ANY,  /* all but the first two */
+    SIGNAL, /* SIGKILL to a process group */
+    STEP,   /* any that changes or syncs a file below `dir` */
+    ANY,    /* all but the first two and SIGNAL */
     CALLS
 };
 enum action { NONE, FAIL, SHORT, TORN, GARBAGE, KILL, STOP, SLOW };
@@ -192,6 +193,16 @@ static enum action meet(enum call call, bool step)
 
 /* The call fails, whatever else it could do. */
 static bool fails(enum call call, bool step) { return meet(call, step) != NONE; }
+
+/* ------------------------------------------------------------------------------------- signals */
+
+/* Of a process in uninterruptible sleep: the kernel accepts the signal, and nothing happens. */
+int kill(pid_t pid, int number)
+{
+    if (page && number == SIGKILL && pid < 0 && strikes(SIGNAL) != NONE)
+        return 0;
+    return (int)syscall(SYS_kill, pid, number);
+}
 
 /* -------------------------------------------------------------------------------------- memory */
 

@@ -7,7 +7,7 @@ import os
 
 ROLES = ["cli", "scheduler", "worker", "decoder", "finalize"]
 CALLS = ["malloc", "mmap", "read", "receive", "write", "send", "sync", "open", "truncate", "rename",
-         "unlink", "socket", "spawn", "thread", "step", "any"]
+         "unlink", "socket", "spawn", "thread", "signal", "step", "any"]
 ACTIONS = ["none", "fail", "short", "torn", "garbage", "kill", "stop", "slow"]
 EVER = 1 << 62
 

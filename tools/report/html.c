@@ -249,6 +249,21 @@ static void put_table(const struct report *r, struct buf *out)
                         "several times here.</p>\n");
 }
 
+static void put_device_events(const struct report *r, struct buf *out)
+{
+    char at[REPORT_TIME], n[TEXT_LEN];
+
+    if (r->events > 0)
+        buf_printf(out, "<h2>What befell the devices</h2>\n");
+    for (size_t i = 0; i < r->events; i++) {
+        buf_printf(out, "<article><p>%s: ", report_time(r->event[i].at_ms, at));
+        put_html_element(out, "", r->event[i].text, "</p></article>\n");
+    }
+    if (r->more_events > 0)
+        buf_printf(out, "<p>and %s more: the table <code>event</code> of the catalog</p>\n",
+                   text_count(r->more_events, n));
+}
+
 /* Those that the driver told of, by all who used them. */
 static void put_sights(const struct report *r, struct buf *out)
 {
@@ -414,6 +429,7 @@ void report_html(const struct report *r, struct buf *out)
     put_before(r, out);
     put_news(r, out);
     put_doubts(r, out);
+    put_device_events(r, out);
     if (r->devices > 0 && report_worked(r))
         put_table(r, out);
     put_sights(r, out);

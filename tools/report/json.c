@@ -82,6 +82,12 @@ static json_t *news_json(const struct report_news *x)
                      "recordings", list);
 }
 
+static json_t *event_json(const struct report_event *e)
+{
+    return json_pack("{s:o, s:s, s:s, s:s}", "at", make_time_json(e->at_ms), "kind", e->kind,
+                     "device", e->device, "text", e->text);
+}
+
 static json_t *doubt_json(const struct report_doubt *d)
 {
     return json_pack("{s:s, s:I, s:s, s:s}", "path", d->path, "start_ms", (json_int_t)d->start_ms,
@@ -103,27 +109,30 @@ static json_t *left_json(const struct report *r)
 void report_json(const struct report *r, struct buf *out)
 {
     json_t *runs = json_array(), *devices = json_array(), *news = json_array(),
-           *doubts = json_array(), *o;
+           *doubts = json_array(), *events = json_array(), *o;
     char *text;
 
     for (size_t i = 0; i < r->runs; i++)
         json_array_append_new(runs, run_json(r, &r->run[i]));
     for (size_t i = 0; i < r->devices; i++)
         json_array_append_new(devices, device_json(&r->device[i]));
+    for (size_t i = 0; i < r->events; i++)
+        json_array_append_new(events, event_json(&r->event[i]));
     for (size_t i = 0; i < r->kinds; i++)
         json_array_append_new(news, news_json(&r->news[i]));
     for (size_t i = 0; i < r->doubts; i++)
         json_array_append_new(doubts, doubt_json(&r->doubt[i]));
-    o = json_pack("{s:s, s:o, s:b, s:o, s:I, s:I, s:I, s:I, s:f, s:I, s:o, s:o, s:I, s:I, s:o, "
-                  "s:o, s:o, s:s}",
-                  "catalog", r->catalog, "since", r->since[0] ? json_string(r->since) : json_null(),
-                  "on", (int)r->on, "runs", runs, "recordings_done", (json_int_t)r->done,
-                  "recordings_failed", (json_int_t)r->failed, "audio_ms", (json_int_t)r->audio_ms,
-                  "work_ms", (json_int_t)r->work_ms, "times_real_time", report_speed(r), "step_ms",
-                  (json_int_t)r->step_ms, "devices", devices, "left", left_json(r),
-                  "without_speech", (json_int_t)r->textless[TEXTLESS_SILENT], "without_text",
-                  (json_int_t)textless_all(r->textless), "speech", account_json(&r->account),
-                  "news", news, "doubts", doubts, "note", demo_model_made(r->demo));
+    o = json_pack(
+        "{s:s, s:o, s:b, s:o, s:I, s:I, s:I, s:I, s:f, s:I, s:o, s:o, s:o, s:I, s:I, s:o, "
+        "s:o, s:o, s:s}",
+        "catalog", r->catalog, "since", r->since[0] ? json_string(r->since) : json_null(), "on",
+        (int)r->on, "runs", runs, "recordings_done", (json_int_t)r->done, "recordings_failed",
+        (json_int_t)r->failed, "audio_ms", (json_int_t)r->audio_ms, "work_ms",
+        (json_int_t)r->work_ms, "times_real_time", report_speed(r), "step_ms",
+        (json_int_t)r->step_ms, "devices", devices, "device_events", events, "left", left_json(r),
+        "without_speech", (json_int_t)r->textless[TEXTLESS_SILENT], "without_text",
+        (json_int_t)textless_all(r->textless), "speech", account_json(&r->account), "news", news,
+        "doubts", doubts, "note", demo_model_made(r->demo));
     text = o ? json_dumps(o, JSON_INDENT(2)) : NULL;
     if (text)
         buf_printf(out, "%s\n", text);

@@ -188,6 +188,33 @@ static int read_devices(struct report *r, struct store *st, struct err *err)
     return rc == ERR_NOMEM ? err_set(err, ERR_NOMEM, NO_MEMORY) : rc;
 }
 
+static int add_event(void *arg, const struct read_event *row)
+{
+    struct report *r = arg;
+    struct report_event *e = &r->event[r->events];
+
+    if (r->events == REPORT_EVENTS) {
+        r->more_events++;
+        return 0;
+    }
+    r->events++;
+    e->at_ms = row->at_ms;
+    e->kind = shown(row->kind);
+    e->device = shown(row->device);
+    e->text = shown(row->text);
+    return e->kind && e->device && e->text ? 0 : ERR_NOMEM;
+}
+
+static int read_device_news(struct report *r, struct store *st, struct err *err)
+{
+    char since[CLOCK_ISO_LEN];
+    int rc;
+
+    clock_iso8601(r->run[0].started_ms, since);
+    rc = read_device_events(st, since, add_event, r, err);
+    return rc == ERR_NOMEM ? err_set(err, ERR_NOMEM, NO_MEMORY) : rc;
+}
+
 /* ------------------------------------------------------------------------------------- news */
 
 static struct report_news *news_of(struct report *r, const struct read_failure *f)
@@ -468,6 +495,8 @@ static int read_all(struct report *r, struct store *st, uint64_t n, struct err *
     if (rc == 0 && r->runs > 0) {
         sum_runs(r);
         rc = read_devices(r, st, err);
+        if (rc == 0)
+            rc = read_device_news(r, st, err);
     }
     if (rc == 0)
         rc = store_totals(st, &r->totals, err);
@@ -519,6 +548,11 @@ void report_free(struct report *r)
     for (size_t i = 0; i < r->devices; i++) {
         free(r->device[i].name);
         free(r->device[i].step);
+    }
+    for (size_t i = 0; i < r->events; i++) {
+        free(r->event[i].kind);
+        free(r->event[i].device);
+        free(r->event[i].text);
     }
     for (size_t i = 0; i < r->kinds; i++) {
         free(r->news[i].kind);

@@ -14,9 +14,10 @@
 #include "store/runs.h"
 #include "store/store.h"
 
-#define REPORT_DOUBTS 5u /* of as many recordings */
-#define REPORT_NAMED 8u  /* recordings of a kind of news; the others are counted */
-#define REPORT_STEPS 96u /* of a device's time, at most */
+#define REPORT_DOUBTS 5u  /* of as many recordings */
+#define REPORT_NAMED 8u   /* recordings of a kind of news; the others are counted */
+#define REPORT_EVENTS 12u /* of devices, the first ones; the others are counted */
+#define REPORT_STEPS 96u  /* of a device's time, at most */
 
 struct report_step { /* some stretches of a device's time, one after the other */
     int64_t at_ms, span_ms, busy_ms, audio_ms;
@@ -47,6 +48,11 @@ struct report_news {   /* what happened to recordings, and is not mended */
     size_t items;
 };
 
+struct report_event { /* what befell a device; text printable */
+    int64_t at_ms;
+    char *kind, *device, *text;
+};
+
 struct report_doubt {
     char *path, *text, *reason; /* printable; path with its member */
     char *why;                  /* the reason in sentences */
@@ -69,6 +75,8 @@ struct report {
     int64_t step_ms;
     struct report_device *device;
     size_t devices;
+    struct report_event event[REPORT_EVENTS]; /* of devices, in these runs, the oldest first */
+    size_t events, more_events;
     struct store_totals totals;
     /* Counts of what was transcribed since. */
     uint64_t textless[TEXTLESS_KINDS];

@@ -286,6 +286,20 @@ static void put_doubts(const struct report *r, struct page *p)
     }
 }
 
+static void put_device_events(const struct report *r, struct page *p)
+{
+    char at[REPORT_TIME], n[TEXT_LEN];
+
+    if (r->events > 0)
+        buf_printf(p->out, "\nWhat befell the devices\n");
+    p->label = "";
+    for (size_t i = 0; i < r->events; i++)
+        put_text_line(p, "%s: %s", report_time(r->event[i].at_ms, at), r->event[i].text);
+    if (r->more_events > 0)
+        put_text_line(p, "... and %s more: the table `event` of the catalog",
+                      text_count(r->more_events, n));
+}
+
 static void put_devices(const struct report *r, struct page *p)
 {
     if (r->devices == 0 || !report_worked(r))
@@ -319,6 +333,7 @@ void report_text(const struct report *r, unsigned columns, struct buf *out)
     }
     put_news(r, &p);
     put_doubts(r, &p);
+    put_device_events(r, &p);
     put_devices(r, &p);
     buf_free(&p.line);
 }

@@ -156,6 +156,27 @@ class Report(ProgramTest):
                      "Temperature, at most 83", "Power, at most 400 W", "Load, by the driver, at most 75 %"):
             self.assertIn(word, page)
 
+    def test_what_befell_the_devices(self):
+        self.two_nights()
+        self.assertNotIn("befell", self.text() + self.page()[1].text)
+        self.assertEqual([], json.loads(self.run_it("report", "--json", status=0).out)["device_events"])
+        self.change(*(("INSERT INTO event (at, kind, device, text) VALUES (?, ?, 'cuda:GPU-<b>', ?)", row) for row in (
+            ("2026-01-01T20:10:00.000Z", "worker-aside", "in the night before"),
+            ("2026-01-01T23:10:00.250Z", "worker-aside", "worker cuda:0 is disabled: its device is lost <b>"),
+            ("2026-01-01T23:10:01.000Z", "worker-died", "not said, as being disabled is"),
+            ("2026-01-02T01:00:00.000Z", "device-slow", "cuda:0 was slowed down"))))
+        lines = [" ".join(line.split()) for line in self.text().splitlines()]
+        at = lines.index("What befell the devices")
+        self.assertRegex(lines[at + 1], r"^Thu 01 Jan, \d\d:10: worker cuda:0 is disabled: its device is lost <b>$")
+        self.assertRegex(lines[at + 2], "cuda:0 was slowed down$")
+        self.assertEqual("", lines[at + 3])
+        self.assertEqual([("2026-01-01T23:10:00.250Z", "worker-aside"), ("2026-01-02T01:00:00.000Z", "device-slow")], [
+            (e["at"], e["kind"]) for e in json.loads(self.run_it("report", "--json", status=0).out)["device_events"]])
+        self.assertIn("its device is lost <b>", self.page()[1].text)
+        self.change(("INSERT INTO event (at, kind, device, text) SELECT '2026-01-02T02:00:00.000Z', 'device-slow', 'x', "
+                     "'again' FROM run_sample LIMIT 13",))
+        self.assertIn("... and 3 more: the table `event`", self.text())
+
     def test_several_runs(self):
         self.two_nights()
         out = self.text("--last", "2")
