@@ -21,7 +21,9 @@ struct device {
     uint32_t precisions;                /* precision_set of gpu/precision.h */
     uint64_t memory_limit;              /* bytes that may be used (devices_cap); 0: no cap */
     double speed;                       /* SIM: of the host's; 1 elsewhere */
-    bool unusable; /* it is there, but must not be used: devices.no_gpu says why */
+    bool unusable; /* it is there, but must not be used: trouble says why, else devices.no_gpu */
+    char trouble[240]; /* this one alone cannot be used: what was said */
+    char visible[64];  /* CUDA: the value of CUDA_VISIBLE_DEVICES that shows it alone; "": none */
 };
 
 #define DEVICES_MAX 64u
@@ -36,7 +38,7 @@ struct device_finding {
     char found[256], wanted[192], todo[256]; /* wanted, todo: "" when all is well */
 };
 
-/* Some 90 kB: not for small stacks. */
+/* Some 120 kB: not for small stacks. */
 struct devices {
     struct device list[DEVICES_MAX];
     uint32_t count;    /* GPUs first (or what NIGHTSHIFT_DEVICES names), then the processor */

@@ -501,15 +501,22 @@ void run_devices_say(struct run *run)
     const struct devices *d = run->devices.picked;
     const char *list = run->o->devices;
     bool any = !list || !list[0] || strcmp(list, "auto") == 0;
+    struct err err = {0};
+    char text[480];
     uint32_t i;
 
     /* Report no libraries that nothing here needs. */
     for (i = 0; d->expects_gpu && i < d->finding_count; i++) {
         const struct device_finding *f = &d->findings[i];
 
-        if (f->state == FINDING_WARNING)
-            report_event(run, LOG_WARN, "%s: %s; wanted: %s; %s", f->name, f->found, f->wanted,
-                         f->todo);
+        if (f->state != FINDING_WARNING)
+            continue;
+        report_event(run, LOG_WARN, "%s: %s; wanted: %s; %s", f->name, f->found, f->wanted,
+                     f->todo);
+        if (strncmp(f->name, "cuda:", 5) != 0)
+            continue;
+        snprintf(text, sizeof(text), "%s: %s", f->name, f->found);
+        run_check(run, ledger_event(run->ledger, "device-warning", 0, f->name, text, &err), &err);
     }
     if (any && d->list[0].kind == DEVICE_CPU)
         report_event(run, d->expects_gpu ? LOG_WARN : LOG_INFO,

@@ -30,7 +30,10 @@ void worker_pool_new_stage(struct run *run)
 
 void worker_pool_start(struct run_worker *w)
 {
-    const char *const argv[] = {"nightshift", "worker", "--device", w->device, NULL};
+    const char *visible = w->process.run->devices.picked->list[w->index].visible;
+    const char *const argv[] = {
+        "nightshift", "worker", "--device", w->device, visible[0] ? "--visible" : NULL,
+        visible,      NULL};
 
     w->drained = w->was_ready = false;
     w->pulse.engine_beat = w->pulse.audio_ms = w->pulse.decoded_ms = 0;

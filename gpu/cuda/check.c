@@ -1,7 +1,7 @@
 /* gpu/cuda/check.c - is there a GPU that can be used, and do NVIDIA's libraries fit?
  *
  * In this order, because each thing rests on the one before: the driver, the devices, the run time,
- * cuBLASLt, cuDNN, and with `thorough` real operations on each device. Words are for somebody who
+ * cuBLASLt, cuDNN, and real operations on each device. Words are for somebody who
  * has never installed any of this: what was found, what is wanted, what to type. */
 #include "gpu/cuda/check.h"
 
@@ -288,6 +288,8 @@ static void check_devices(struct check *c)
                   "they cannot be asked: %s (%s)", cudaGetErrorString((cudaError_t)rc),
                   cudaGetErrorName((cudaError_t)rc));
     }
+    if (!(c->parts & CUDA_CHECK_DEVICES))
+        return;
     for (int i = 0; i < c->devices; i++)
         usable += check_device(c, i);
     if (c->devices > 0 && usable == 0)
@@ -357,21 +359,35 @@ static void run_device(struct check *c, int ordinal)
     be->ops->close(be); /* backend_close is the program's */
 }
 
-int cuda_check(bool thorough, cuda_finding_fn fn, void *arg)
+static void ignore_finding(void *arg, const struct cuda_finding *f)
 {
-    struct check c = {.thorough = thorough, .fn = fn, .arg = arg};
+    (void)arg;
+    (void)f;
+}
+
+/* What a part rests on is looked at in any case, but what is found there is told only where it is
+ * asked for. */
+int cuda_check(unsigned parts, cuda_finding_fn fn, void *arg)
+{
+    const bool told = (parts & CUDA_CHECK_LIBRARIES) != 0;
+    struct check c = {.parts = parts, .fn = told ? fn : ignore_finding, .arg = arg};
     struct err err;
 
     if (cudaRuntimeGetVersion(&c.runtime) != cudaSuccess || c.runtime <= 0)
         c.runtime = CUDART_VERSION;
     check_driver(&c);
+    c.fn = fn;
     check_devices(&c);
+    if (parts == CUDA_CHECK_DEVICES)
+        return c.worst;
+    c.fn = told ? fn : ignore_finding;
     check_runtime(&c);
     libs_open(&c.libs);
     c.usable = libs_usable(&c.libs, &err) == 0;
     check_cublaslt(&c);
     check_cudnn(&c);
-    for (int i = 0; thorough && c.usable && i < c.devices; i++)
+    c.fn = fn;
+    for (int i = 0; (parts & CUDA_CHECK_OPERATIONS) && c.usable && i < c.devices; i++)
         run_device(&c, i);
     return c.worst;
 }

@@ -15,7 +15,7 @@
 enum { CHECK_WELL, CHECK_WARNING, CHECK_BROKEN };
 
 struct check {
-    bool thorough;
+    unsigned parts; /* of cuda_check_part */
     cuda_finding_fn fn;
     void *arg;
     int worst;

@@ -170,9 +170,10 @@ int cuda_posted(struct backend *be, uint32_t box, bool *ret, struct err *err);
 /* --- device.c ----------------------------------------------------------------------------- */
 
 int cuda_devices(struct cuda_device *ret, uint32_t cap, uint32_t *n, struct err *err);
+uint64_t cuda_free_memory(uint32_t ordinal);
 /* The ordinal of "0" or "GPU-8f3c..."; ERR_MISSING. Makes no context. */
 int cuda_device_find(const char *name, int *ret, struct err *err);
-/* One device without its free memory: makes no context. */
+/* One device; makes no context. */
 int cuda_device_describe(int ordinal, struct cuda_device *ret, struct err *err);
 
 /* --- matmul.c ------------------------------------------------------------------------------- */
@@ -207,7 +208,7 @@ int cuda_learn(struct backend *be, const void *data, size_t bytes, struct err *e
 
 /* --- check.c ------------------------------------------------------------------------------ */
 
-int cuda_check(bool thorough, cuda_finding_fn fn, void *arg);
+int cuda_check(unsigned parts, cuda_finding_fn fn, void *arg);
 
 /* --- operations, as struct backend_ops describes them --------------------------------------- */
 

@@ -123,11 +123,11 @@ static int device_count(int *ret, struct err *err)
 }
 
 /* 0 where it cannot be asked: a GPU that another program has for itself, or that is lost. */
-static uint64_t free_memory(int ordinal)
+uint64_t cuda_free_memory(uint32_t ordinal)
 {
     size_t free_bytes = 0, total = 0;
 
-    if (cudaSetDevice(ordinal) != cudaSuccess ||
+    if (cudaSetDevice((int)ordinal) != cudaSuccess ||
         cudaMemGetInfo(&free_bytes, &total) != cudaSuccess) {
         (void)cudaGetLastError();
         return 0;
@@ -137,30 +137,33 @@ static uint64_t free_memory(int ordinal)
 
 int cuda_devices(struct cuda_device *ret, uint32_t capacity, uint32_t *n, struct err *err)
 {
-    struct cuda_device d = {0};
-    uint32_t usable = 0;
+    struct cuda_device d, old = {0};
+    uint32_t n_found = 0;
     int count, rc;
 
     rc = device_count(&count, err);
     if (rc != 0)
         return rc;
     for (int i = 0; i < count; i++) {
-        rc = cuda_device_describe(i, &d, err);
-        if (rc != 0)
-            return rc;
-        if (d.major * 10 + d.minor < CUDA_MIN_SM)
+        /* One that does not answer must not hide the others. */
+        if (cuda_device_describe(i, &d, err) != 0) {
+            (void)cudaGetLastError();
+            d = (struct cuda_device){.ordinal = (uint32_t)i};
+            snprintf(d.trouble, sizeof(d.trouble), "%.199s", err->msg);
+        } else if (d.major * 10 + d.minor < CUDA_MIN_SM) {
+            old = d;
             continue;
-        if (usable < capacity) {
-            d.memory_free = free_memory(i);
-            ret[usable] = d;
         }
-        usable++;
+        if (n_found < capacity)
+            ret[n_found] = d;
+        n_found++;
     }
-    if (usable == 0)
+    *err = (struct err){0};
+    if (n_found == 0)
         return err_set(err, ERR_MISSING,
                        "no GPU is new enough: %s has compute capability %d.%d, and 7.5 is wanted",
-                       d.name, d.major, d.minor);
-    *n = usable;
+                       old.name, old.major, old.minor);
+    *n = n_found;
     return 0;
 }
 
@@ -181,9 +184,10 @@ int cuda_device_find(const char *name, int *ret, struct err *err)
         return 0;
     }
     for (int i = 0; i < count; i++) {
-        rc = cuda_device_describe(i, &d, err);
-        if (rc != 0)
-            return rc;
+        if (cuda_device_describe(i, &d, err) != 0) {
+            (void)cudaGetLastError();
+            continue;
+        }
         if (strcmp(d.uuid, name) == 0) {
             *ret = i;
             return 0;

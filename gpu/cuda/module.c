@@ -13,6 +13,7 @@ __attribute__((visibility("default"))) const struct cuda_module nightshift_cuda_
     .abi = CUDA_MODULE_ABI,
     .built_for = libs_built_for,
     .devices = module_devices,
+    .free_memory = cuda_free_memory,
     .open = cuda_open,
     .check = cuda_check,
 };

@@ -99,32 +99,59 @@ static void read_pipe(struct running *c, int *fd, struct err *err)
     }
 }
 
-static void listen_to(struct running *c, struct err *err)
+/* False: nothing more is to come from it. */
+static bool goes_on(struct running *c, const struct err *failed, int64_t now)
 {
-    while (err->code == 0 && !c->r->too_much && !c->r->timed_out && !c->r->stopped) {
-        struct pollfd fds[2] = {{.fd = c->out, .events = POLLIN}, {.fd = c->err, .events = POLLIN}};
-        int64_t now = clock_mono_ms(), wait = c->ends_ms - now;
-        /* With both ends closed there is nothing to poll but the process itself. */
-        int64_t tick = c->out < 0 && c->err < 0 ? 1 : TICK_MS;
+    if (failed->code != 0 || c->r->too_much || c->r->timed_out || c->r->stopped)
+        return false;
+    if (!c->ended) {
+        c->ended = spawn_ended(c->pid);
+        if (c->ended && c->ends_ms > now + GRACE_MS)
+            c->ends_ms = now + GRACE_MS;
+    }
+    if (c->ended && c->out < 0 && c->err < 0)
+        return false;
+    if (now >= c->ends_ms)
+        c->r->timed_out = !c->ended;
+    return now < c->ends_ms;
+}
 
-        if (!c->ended) {
-            c->ended = spawn_ended(c->pid);
-            if (c->ended && c->ends_ms > now + GRACE_MS)
-                c->ends_ms = now + GRACE_MS;
+/* How long poll may wait for it. With both ends closed there is nothing to poll but the process
+ * itself. */
+static int64_t tick_of(const struct running *c, int64_t now)
+{
+    const int64_t tick = c->out < 0 && c->err < 0 ? 1 : TICK_MS;
+
+    return c->ends_ms - now < tick ? c->ends_ms - now : tick;
+}
+
+static void listen_to(struct running *all, size_t n, struct err *failed)
+{
+    for (;;) {
+        struct pollfd fds[2 * CHILD_MOST];
+        const int64_t now = clock_mono_ms();
+        int64_t wait = -1;
+
+        for (size_t i = 0; i < n; i++) {
+            const bool on = goes_on(&all[i], &failed[i], now);
+            const int64_t tick = on ? tick_of(&all[i], now) : 0;
+
+            if (on && (wait < 0 || tick < wait))
+                wait = tick;
+            fds[2 * i] = (struct pollfd){.fd = on ? all[i].out : -1, .events = POLLIN};
+            fds[2 * i + 1] = (struct pollfd){.fd = on ? all[i].err : -1, .events = POLLIN};
         }
-        if (c->ended && c->out < 0 && c->err < 0)
+        if (wait < 0)
             return;
-        if (wait <= 0) {
-            c->r->timed_out = !c->ended;
-            return;
-        }
-        if (poll(fds, 2, (int)(wait < tick ? wait : tick)) > 0) {
-            if (fds[0].revents)
-                read_pipe(c, &c->out, err);
-            if (fds[1].revents)
-                read_pipe(c, &c->err, err);
-        }
-        c->r->stopped = c->o->stop && *c->o->stop;
+        if (poll(fds, 2 * n, (int)wait) > 0)
+            for (size_t i = 0; i < n; i++) {
+                if (fds[2 * i].revents)
+                    read_pipe(&all[i], &all[i].out, &failed[i]);
+                if (fds[2 * i + 1].revents)
+                    read_pipe(&all[i], &all[i].err, &failed[i]);
+            }
+        for (size_t i = 0; i < n; i++)
+            all[i].r->stopped = all[i].o->stop && *all[i].o->stop;
     }
 }
 
@@ -155,24 +182,39 @@ static void last_words(struct running *c)
     free(shown);
 }
 
+int child_run_all(const struct child_options *o, struct child_result *ret, size_t n,
+                  struct err *err)
+{
+    struct running all[CHILD_MOST];
+    struct err failed[CHILD_MOST] = {0};
+    size_t started = 0;
+
+    *err = (struct err){0};
+    if (n > CHILD_MOST)
+        return err_set(err, ERR_LIMIT, "more than %u processes at once", CHILD_MOST);
+    for (; started < n; started++) {
+        ret[started] = (struct child_result){.status = -1};
+        all[started] = (struct running){
+            .o = &o[started], .r = &ret[started], .ends_ms = clock_mono_ms() + o[started].limit_ms};
+        if (start_child(&all[started], err) != 0)
+            break;
+    }
+    if (started == n)
+        listen_to(all, n, failed);
+    for (size_t i = 0; i < started; i++) {
+        end_child(&all[i]);
+        last_words(&all[i]);
+        if (failed[i].code != 0 && err->code == 0)
+            *err = failed[i];
+    }
+    for (size_t i = 0; err->code != 0 && i < started; i++)
+        buf_free(&ret[i].out);
+    return err->code;
+}
+
 int child_run(const struct child_options *o, struct child_result *ret, struct err *err)
 {
-    struct child_result r = {.status = -1};
-    struct running c = {.o = o, .r = &r, .ends_ms = clock_mono_ms() + o->limit_ms};
-    struct err failed = {0};
-
-    if (start_child(&c, err) != 0)
-        return err->code;
-    listen_to(&c, &failed);
-    end_child(&c);
-    if (failed.code != 0) {
-        buf_free(&r.out);
-        *err = failed;
-        return err->code;
-    }
-    last_words(&c);
-    *ret = r;
-    return 0;
+    return child_run_all(o, ret, 1, err);
 }
 
 void child_fate(const struct child_options *o, const struct child_result *r, char *ret, size_t cap)

@@ -13,6 +13,7 @@
 #include "base/err.h"
 
 #define CHILD_WORDS 240
+#define CHILD_MOST 64u /* at once */
 
 struct child_options {
     const char *program;               /* a path; NULL: this program */
@@ -31,6 +32,10 @@ struct child_result {
 
 /* *ret is filled when it returns 0: the program was started, however it ended. */
 int child_run(const struct child_options *o, struct child_result *ret, struct err *err);
+/* The same with n programs at once, CHILD_MOST at most: returns when each has ended. All or none of
+ * ret[0 .. n) is filled. */
+int child_run_all(const struct child_options *o, struct child_result *ret, size_t n,
+                  struct err *err);
 /* "crashed (signal 11, Segmentation fault)", "left with status 3", "did not answer within 60 s",
  * ...; "" when it ended in order. */
 void child_fate(const struct child_options *o, const struct child_result *r, char *ret, size_t cap);

@@ -128,7 +128,7 @@ static int find_cuda(const struct probe_options *o, const struct nvidia *hw, str
     }
     if (!hw->present && read_env_or_empty(CUDA_MODULE_ENV)[0] == 0)
         return 0; /* nothing to look at, and libraries of a gigabyte to load for it */
-    if (probe_run(o, d, err) != 0)
+    if (probe_run(o, hw, d, err) != 0)
         return err->code;
     for (uint32_t i = 0; i < d->count; i++)
         snprintf(d->list[i].driver, sizeof(d->list[i].driver), "%s", hw->version);
@@ -305,7 +305,7 @@ static int add_picked_device(const struct devices *all, const struct device *d, 
 {
     if (d->unusable)
         return err_set(err, ERR_DEVICE, "%s (%s) cannot be used: %.380s", d->label, d->model,
-                       all->no_gpu.msg);
+                       d->trouble[0] ? d->trouble : all->no_gpu.msg);
     for (uint32_t i = 0; i < ret->count; i++)
         if (d->kind != DEVICE_CPU && strcmp(ret->list[i].name, d->name) == 0)
             return err_set(err, ERR_USAGE, "%s is named twice: a GPU has one worker", d->label);

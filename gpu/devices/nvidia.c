@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/utf8.h"
+
 #define PCI_VENDOR 0x10deu
 #define PCI_DISPLAY 0x03u /* base class: VGA and 3D controllers */
 
@@ -38,6 +40,24 @@ static bool accept_any_name(const char *folder, const char *name)
     (void)folder;
     (void)name;
     return true;
+}
+
+bool nvidia_uuid_fits(const char *s)
+{
+    size_t n = strlen(s);
+
+    for (const char *p = s; *p; p++)
+        if (!isalnum((unsigned char)*p) && *p != '-')
+            return false;
+    return n >= 5 && n < 48;
+}
+
+static void copy_printable(const char *s, char *ret, size_t cap)
+{
+    char *shown = utf8_display(s, strlen(s));
+
+    utf8_copy(ret, cap, shown ? shown : "");
+    free(shown);
 }
 
 /* "0x10de" of a file in /sys; 0 when it cannot be read. */
@@ -81,6 +101,52 @@ static void read_version(const char *path, char *ret, size_t cap)
     fclose(f);
 }
 
+/* "GPU UUID: 	 GPU-8f3c...", of which only what can be a UUID is believed: one that the driver
+ * does not know yet is "GPU-????????-...". */
+static void read_card(const char *folder, const char *place, struct nvidia_card *ret)
+{
+    char path[PATH_MAX], line[300];
+    FILE *f;
+
+    *ret = (struct nvidia_card){0};
+    utf8_copy(ret->place, sizeof(ret->place), place);
+    if (snprintf(path, sizeof(path), "%s/%s/information", folder, place) >= PATH_MAX)
+        return;
+    f = fopen(path, "re");
+    while (f && fgets(line, sizeof(line), f)) {
+        char *value = strchr(line, ':');
+
+        if (!value)
+            continue;
+        value += 1 + strspn(value + 1, " \t");
+        value[strcspn(value, "\n")] = 0;
+        if (strncmp(line, "GPU UUID:", 9) == 0 && nvidia_uuid_fits(value))
+            snprintf(ret->uuid, sizeof(ret->uuid), "%.47s", value);
+        else if (strncmp(line, "Model:", 6) == 0)
+            copy_printable(value, ret->model, sizeof(ret->model));
+    }
+    if (f)
+        fclose(f);
+}
+
+static int by_place(const void *a, const void *b)
+{
+    return strcmp(((const struct nvidia_card *)a)->place, ((const struct nvidia_card *)b)->place);
+}
+
+static void read_cards(const char *folder, struct nvidia *ret)
+{
+    DIR *dir = opendir(folder);
+    const struct dirent *e;
+
+    while (dir && ret->cards < NVIDIA_CARDS && (e = readdir(dir)))
+        if (e->d_name[0] != '.')
+            read_card(folder, e->d_name, &ret->card[ret->cards++]);
+    if (dir)
+        closedir(dir);
+    qsort(ret->card, ret->cards, sizeof(ret->card[0]), by_place);
+}
+
 void nvidia_look(const char *root, struct nvidia *ret)
 {
     char path[PATH_MAX];
@@ -97,6 +163,7 @@ void nvidia_look(const char *root, struct nvidia *ret)
                   rooted_path_exists(root, "/dev/nvhost-ctrl-gpu");
     snprintf(path, sizeof(path), "%s/proc/driver/nvidia/gpus", root);
     ret->gpus = count_entries(path, accept_any_name);
+    read_cards(path, ret);
     if (ret->gpus == 0) {
         snprintf(path, sizeof(path), "%s/sys/bus/pci/devices", root);
         ret->gpus = count_entries(path, is_gpu);

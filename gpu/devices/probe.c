@@ -1,6 +1,5 @@
 #include "gpu/devices/probe.h"
 
-#include <ctype.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,15 +73,35 @@ static json_int_t get_number(struct reading *r, const json_t *o, const char *key
 
 /* ----------------------------------------------------------------------------------- lines */
 
-/* It becomes a worker's argument and a key in the catalog. */
-static bool uuid_fits(const char *s)
+/* The value of CUDA_VISIBLE_DEVICES that shows this device alone. A MIG instance has no UUID that
+ * the run time takes there. */
+static void make_visible(struct device *d, uint32_t ordinal)
 {
-    size_t n = strlen(s);
+    const char *list = getenv("CUDA_VISIBLE_DEVICES");
 
-    for (const char *p = s; *p; p++)
-        if (!isalnum((unsigned char)*p) && *p != '-')
-            return false;
-    return n >= 5 && n < 48;
+    if (!list && !strstr(d->model, " MIG ")) {
+        snprintf(d->visible, sizeof(d->visible), "%s", d->id);
+        return;
+    }
+    if (!list) {
+        snprintf(d->visible, sizeof(d->visible), "%u", ordinal);
+        return;
+    }
+    for (uint32_t i = 0; i < ordinal && list; i++) {
+        list = strchr(list, ',');
+        list = list ? list + 1 : NULL;
+    }
+    if (list && strcspn(list, ",") < sizeof(d->visible))
+        snprintf(d->visible, sizeof(d->visible), "%.*s", (int)strcspn(list, ","), list);
+}
+
+static void fill_sick_device(struct reading *r, const json_t *o, struct device *d)
+{
+    d->unusable = true;
+    copy_printable_text(d->trouble, sizeof(d->trouble), get_text(r, o, "trouble"));
+    if (d->id[0] == 0) /* not even that could be asked */
+        snprintf(d->name, sizeof(d->name), "%s", d->label);
+    r->nonsense |= d->trouble[0] == 0 || (d->id[0] != 0 && !nvidia_uuid_fits(d->id));
 }
 
 static void read_device(struct reading *r, const json_t *o)
@@ -90,18 +109,23 @@ static void read_device(struct reading *r, const json_t *o)
     struct devices *all = r->d;
     struct device d = {.kind = DEVICE_CUDA, .speed = 1};
     const char *uuid = get_text(r, o, "uuid");
+    const json_int_t ordinal = get_number(r, o, "ordinal", DEVICES_MAX);
 
     snprintf(d.name, sizeof(d.name), "cuda:%.50s", uuid);
     snprintf(d.id, sizeof(d.id), "%.50s", uuid);
-    snprintf(d.label, sizeof(d.label), "cuda:%lld",
-             (long long)get_number(r, o, "ordinal", DEVICES_MAX));
+    snprintf(d.label, sizeof(d.label), "cuda:%lld", (long long)ordinal);
     copy_printable_text(d.model, sizeof(d.model), get_text(r, o, "name"));
     d.major = (int)get_number(r, o, "major", 99);
     d.minor = (int)get_number(r, o, "minor", 99);
     d.memory_total = (uint64_t)get_number(r, o, "total", MEMORY_MAX);
     d.memory_free = (uint64_t)get_number(r, o, "free", MEMORY_MAX);
     d.precisions = (uint32_t)get_number(r, o, "precisions", UINT32_MAX);
-    r->nonsense |= !uuid_fits(uuid) || d.memory_total == 0 || d.memory_free > d.memory_total;
+    make_visible(&d, (uint32_t)ordinal);
+    if (json_object_get(o, "trouble"))
+        fill_sick_device(r, o, &d);
+    else
+        r->nonsense |= !nvidia_uuid_fits(uuid) || d.memory_total == 0;
+    r->nonsense |= d.memory_free > d.memory_total;
     for (uint32_t i = r->first; i < all->count; i++)
         r->nonsense |=
             strcmp(all->list[i].name, d.name) == 0 || strcmp(all->list[i].label, d.label) == 0;
@@ -192,6 +216,16 @@ static void find_fate(struct reading *r, const char *fate, const char *words)
                         crash_todo);
 }
 
+/* Where all of them are sick, the first one's trouble is why there is none. */
+static void judge_sick_devices(struct devices *d, uint32_t first)
+{
+    for (uint32_t i = first; i < d->count; i++)
+        if (!d->list[i].unusable)
+            return;
+    if (d->no_gpu.code == 0 && d->count > first)
+        err_set(&d->no_gpu, ERR_DEVICE, "%s: %s", d->list[first].label, d->list[first].trouble);
+}
+
 /* The first broken finding is why. */
 static void judge_probe_findings(struct devices *d, uint32_t first_device, uint32_t first_finding)
 {
@@ -210,7 +244,8 @@ static void judge_probe_findings(struct devices *d, uint32_t first_device, uint3
     if (d->no_gpu.code == 0 && d->count == first_device)
         err_set(&d->no_gpu, ERR_MISSING, "the CUDA run time finds no device");
     for (uint32_t i = first_device; i < d->count; i++)
-        d->list[i].unusable = d->no_gpu.code != 0;
+        d->list[i].unusable |= d->no_gpu.code != 0;
+    judge_sick_devices(d, first_device);
 }
 
 void probe_read(const char *answer, size_t len, const char *fate, const char *words,
@@ -233,7 +268,225 @@ static int64_t limit_ms(bool thorough)
     return (n > 0 && n <= 3600 ? n : SECONDS) * 1000 * (thorough ? THOROUGH : 1);
 }
 
-int probe_run(const struct probe_options *o, struct devices *ret, struct err *err)
+/* ----------------------------------------------------------------------------------- cards */
+
+#define FIRST_LABEL "cuda:0" /* of a card that is visible alone */
+
+struct card_probe {
+    const struct probe_options *o;
+    bool alone; /* nobody else looked at the libraries */
+    const char *argv[CHILD_MOST][6];
+    struct child_options child[CHILD_MOST];
+    struct child_result result[CHILD_MOST];
+    struct devices one; /* what the process of a card said */
+};
+
+static void plan_card(struct card_probe *p, size_t i, const char *visible)
+{
+    const char **argv = p->argv[i];
+
+    argv[0] = "nightshift";
+    argv[1] = "probe";
+    argv[2] = p->alone ? "--alone" : "--card";
+    argv[3] = visible;
+    argv[4] = p->o->thorough ? "--thorough" : NULL;
+    argv[5] = NULL;
+    p->child[i] = (struct child_options){.program = p->o->program,
+                                         .argv = argv,
+                                         .limit_ms = limit_ms(p->o->thorough),
+                                         .max_bytes = ANSWER_MAX,
+                                         .stop = p->o->stop};
+}
+
+/* NULL: it cannot be used, and p->one.no_gpu says why. Takes the answer. */
+static const struct device *read_card(struct card_probe *p, size_t i, const char *uuid)
+{
+    struct child_result *r = &p->result[i];
+    const struct device *ret = NULL;
+    char fate[120];
+
+    memset(&p->one, 0, sizeof(p->one));
+    child_fate(&p->child[i], r, fate, sizeof(fate));
+    probe_read((const char *)r->out.data, r->out.len, fate, r->words, &p->one);
+    buf_free(&r->out);
+    for (uint32_t k = 0; k < p->one.count && !ret; k++)
+        if (strcmp(p->one.list[k].id, uuid) == 0)
+            ret = &p->one.list[k];
+    if (p->one.no_gpu.code == 0 && !ret)
+        err_set(&p->one.no_gpu, ERR_DEVICE, "it is not there when it is asked for alone");
+    else if (p->one.no_gpu.code == 0 && ret->unusable)
+        err_set(&p->one.no_gpu, ERR_DEVICE, "%s", ret->trouble);
+    return p->one.no_gpu.code == 0 ? ret : NULL;
+}
+
+/* Where it called itself the first one, that is left out. */
+static void make_sick(struct device *d, const struct err *why)
+{
+    const char *own = strstr(why->msg, FIRST_LABEL ": ");
+    const size_t before = own ? (size_t)(own - why->msg) : 0;
+
+    d->unusable = true;
+    snprintf(d->trouble, sizeof(d->trouble), "%.*s%s", (int)before, why->msg,
+             own ? own + strlen(FIRST_LABEL) + 2 : why->msg);
+}
+
+/* What was found of a card that was alone there, and called itself the first. */
+static void add_card_findings(struct devices *ret, const struct devices *one, const char *label,
+                              bool libraries)
+{
+    const size_t n = strlen(FIRST_LABEL);
+
+    for (uint32_t i = 0; i < one->finding_count; i++) {
+        const struct device_finding *f = &one->findings[i];
+        const bool named = strcmp(f->name, FIRST_LABEL) == 0,
+                   about = strncmp(f->found, FIRST_LABEL ": ", n + 2) == 0;
+        char found[sizeof(f->found) + sizeof(one->list[0].label)];
+
+        if (!named && !about && (!libraries || strcmp(f->name, "CUDA module") == 0))
+            continue;
+        snprintf(found, sizeof(found), "%s%s", about ? label : "", f->found + (about ? n : 0));
+        devices_add_finding(ret, f->state, named ? label : f->name, found, f->wanted, f->todo);
+    }
+}
+
+static int run_cards(struct card_probe *p, size_t n, struct err *err)
+{
+    bool stopped = false;
+
+    if (child_run_all(p->child, p->result, n, err) != 0)
+        return err_prefix(err, "looking at the GPUs");
+    for (size_t i = 0; i < n; i++)
+        stopped |= p->result[i].stopped;
+    if (!stopped)
+        return 0;
+    for (size_t i = 0; i < n; i++)
+        buf_free(&p->result[i].out);
+    return err_set(err, ERR_CANCELLED, "interrupted while the GPUs were looked at");
+}
+
+/* Asks each of the listed devices, all at once. */
+static int ask_cards(struct card_probe *p, uint32_t first, struct devices *ret, struct err *err)
+{
+    struct device *asked[CHILD_MOST];
+    size_t n = 0;
+
+    for (uint32_t i = first; i < ret->count; i++) {
+        struct device *d = &ret->list[i];
+
+        if (d->unusable || d->visible[0] == 0 || n == CHILD_MOST)
+            continue;
+        plan_card(p, n, d->visible);
+        asked[n++] = d;
+    }
+    if (run_cards(p, n, err) != 0)
+        return err->code;
+    for (size_t i = 0; i < n; i++) {
+        const struct device *d = read_card(p, i, asked[i]->id);
+
+        if (d)
+            asked[i]->memory_free = d->memory_free;
+        else
+            make_sick(asked[i], &p->one.no_gpu);
+        if (d)
+            add_card_findings(ret, &p->one, asked[i]->label, false);
+    }
+    return 0;
+}
+
+/* What was broken for all was one card's doing. */
+static void forgive_findings(struct devices *ret, uint32_t first_finding)
+{
+    for (uint32_t i = first_finding; i < ret->finding_count; i++)
+        if (ret->findings[i].state == FINDING_BROKEN)
+            ret->findings[i].state = FINDING_WARNING;
+    ret->no_gpu = (struct err){0};
+}
+
+/* The list could not be had, perhaps for one card of them: asks those that the kernel's driver
+ * names. Their numbers are by their places on the bus then, which may be others than the run
+ * time's. Where none can be used, all stays as it was. */
+static int ask_system_cards(struct card_probe *p, const struct nvidia *hw, uint32_t first_finding,
+                            struct devices *ret, struct err *err)
+{
+    struct device list[NVIDIA_CARDS];
+    size_t n = 0, well = 0;
+
+    for (uint32_t i = 0; i < hw->cards && n < CHILD_MOST && ret->count + n < DEVICES_MAX - 1; i++) {
+        const struct nvidia_card *c = &hw->card[i];
+        struct device *d = &list[n];
+
+        if (c->uuid[0] == 0)
+            continue;
+        *d = (struct device){.kind = DEVICE_CUDA, .speed = 1};
+        snprintf(d->name, sizeof(d->name), "cuda:%s", c->uuid);
+        snprintf(d->id, sizeof(d->id), "%s", c->uuid);
+        snprintf(d->visible, sizeof(d->visible), "%s", c->uuid);
+        snprintf(d->model, sizeof(d->model), "%s", c->model);
+        snprintf(d->label, sizeof(d->label), "cuda:%u", i);
+        plan_card(p, n++, d->visible);
+    }
+    if (run_cards(p, n, err) != 0)
+        return err->code;
+    for (size_t i = 0; i < n; i++) {
+        const struct device *d = read_card(p, i, list[i].id);
+        struct device other = list[i];
+
+        if (!d) {
+            make_sick(&list[i], &p->one.no_gpu);
+            continue;
+        }
+        if (well++ == 0)
+            forgive_findings(ret, first_finding);
+        list[i] = *d;
+        memcpy(list[i].label, other.label, sizeof(other.label));
+        memcpy(list[i].visible, other.visible, sizeof(other.visible));
+        add_card_findings(ret, &p->one, list[i].label, well == 1);
+    }
+    for (size_t i = 0; well > 0 && i < n; i++)
+        ret->list[ret->count++] = list[i];
+    return 0;
+}
+
+static void name_sick_devices(struct devices *ret, uint32_t first)
+{
+    char found[400];
+
+    for (uint32_t i = first; i < ret->count; i++) {
+        const struct device *d = &ret->list[i];
+
+        if (d->trouble[0] == 0)
+            continue;
+        snprintf(found, sizeof(found), "%s%sit is left out: %s", d->model, d->model[0] ? ", " : "",
+                 d->trouble);
+        devices_add_finding(ret, FINDING_WARNING, d->label, found, "a GPU that answers",
+                            "look for it in `nvidia-smi` and `dmesg`; restart the machine; a card "
+                            "that fails again wants its maker");
+    }
+    judge_sick_devices(ret, first);
+}
+
+static int ask_each(const struct probe_options *o, const struct nvidia *hw, uint32_t first,
+                    uint32_t first_finding, struct devices *ret, struct err *err)
+{
+    const bool listed = ret->no_gpu.code == 0 && ret->count > first + 1,
+               hidden = ret->count == first && hw->cards > 1 && !getenv("CUDA_VISIBLE_DEVICES");
+    struct card_probe *p;
+    int rc;
+
+    if (!listed && !hidden)
+        return 0;
+    p = calloc(1, sizeof(*p));
+    if (!p)
+        return err_set(err, ERR_NOMEM, "no memory for what the GPUs say");
+    p->o = o;
+    p->alone = hidden;
+    rc = listed ? ask_cards(p, first, ret, err) : ask_system_cards(p, hw, first_finding, ret, err);
+    free(p);
+    return rc;
+}
+
+int probe_run(const struct probe_options *o, const struct nvidia *hw, struct devices *ret,
+              struct err *err)
 {
     const char *const argv[] = {"nightshift", "probe", o->thorough ? "--thorough" : NULL, NULL};
     const struct child_options c = {.program = o->program,
@@ -241,6 +494,7 @@ int probe_run(const struct probe_options *o, struct devices *ret, struct err *er
                                     .limit_ms = limit_ms(o->thorough),
                                     .max_bytes = ANSWER_MAX,
                                     .stop = o->stop};
+    const uint32_t first = ret->count, first_finding = ret->finding_count;
     struct child_result r;
     char fate[120];
 
@@ -253,8 +507,13 @@ int probe_run(const struct probe_options *o, struct devices *ret, struct err *er
     child_fate(&c, &r, fate, sizeof(fate));
     probe_read((const char *)r.out.data, r.out.len, fate, r.words, ret);
     buf_free(&r.out);
+    if (ask_each(o, hw, first, first_finding, ret, err) != 0)
+        return err->code;
+    name_sick_devices(ret, first);
     return 0;
 }
+
+/* ------------------------------------------------------------------------------- the child */
 
 /* Strings of libraries: what is no UTF-8 must not cost the line. */
 static json_t *make_json_text(const char *s)
@@ -284,14 +543,17 @@ static void put_error(FILE *out, const struct err *err)
                                    "message", make_json_text(err->msg)));
 }
 
-static void put_device(FILE *out, const struct cuda_device *d)
+static void put_device(FILE *out, const struct cuda_device *d, uint64_t free_bytes)
 {
-    flush_json_line(out,
-                    json_pack("{s:{s:I, s:o, s:o, s:i, s:i, s:I, s:I, s:I}}", "device", "ordinal",
-                              (json_int_t)d->ordinal, "name", make_json_text(d->name), "uuid",
-                              make_json_text(d->uuid), "major", d->major, "minor", d->minor,
-                              "total", (json_int_t)d->memory_total, "free",
-                              (json_int_t)d->memory_free, "precisions", (json_int_t)d->have));
+    json_t *o =
+        json_pack("{s:I, s:o, s:o, s:i, s:i, s:I, s:I, s:I}", "ordinal", (json_int_t)d->ordinal,
+                  "name", make_json_text(d->name), "uuid", make_json_text(d->uuid), "major",
+                  d->major, "minor", d->minor, "total", (json_int_t)d->memory_total, "free",
+                  (json_int_t)free_bytes, "precisions", (json_int_t)d->have);
+
+    if (o && d->trouble[0] != 0)
+        json_object_set_new(o, "trouble", make_json_text(d->trouble));
+    flush_json_line(out, o ? json_pack("{s:o}", "device", o) : NULL);
 }
 
 static void put_finding(void *arg, const struct cuda_finding *f)
@@ -302,28 +564,51 @@ static void put_finding(void *arg, const struct cuda_finding *f)
                               make_json_text(f->wanted), "do", make_json_text(f->todo)));
 }
 
-int probe_write(const char *module, bool thorough, FILE *out)
+/* How much is to be looked at in this process. One device alone is asked here for its memory. */
+static unsigned parts_of(const struct probe_request *q, bool single)
+{
+    unsigned parts = q->card && !q->alone ? 0 : CUDA_CHECK_LIBRARIES;
+
+    if (single)
+        parts |= CUDA_CHECK_DEVICES | (q->thorough ? CUDA_CHECK_OPERATIONS : 0);
+    return parts;
+}
+
+static void look_at_module(const struct probe_request *q, const struct cuda_module *m, FILE *out)
 {
     static struct cuda_device list[DEVICES_MAX];
-    const struct cuda_module *m = NULL;
     struct err err = {0};
     uint32_t n = 0;
+    bool single;
 
-    put_doing(out, "the CUDA module was opened");
-    if (cuda_module_load(module, &m, &err) != 0) {
+    flush_json_line(out, json_pack("{s:o, s:o}", "module", make_json_text(q->module), "built_for",
+                                   make_json_text(m->built_for)));
+    put_doing(out, "devices were asked for");
+    if (m->devices(list, DEVICES_MAX - 1, &n, &err) != 0)
         put_error(out, &err);
-    } else {
-        flush_json_line(out, json_pack("{s:o, s:o}", "module", make_json_text(module), "built_for",
-                                       make_json_text(m->built_for)));
-        put_doing(out, "devices were asked for");
-        if (m->devices(list, DEVICES_MAX - 1, &n, &err) != 0)
-            put_error(out, &err);
-        else
-            for (uint32_t i = 0; i < n && i < DEVICES_MAX - 1; i++)
-                put_device(out, &list[i]);
-        put_doing(out, thorough ? "operations were tried" : "libraries were looked at");
-        m->check(thorough, put_finding, out);
-    }
+    single = n == 1 && list[0].trouble[0] == 0;
+    if (single)
+        put_doing(out, "a device was asked for its memory");
+    for (uint32_t i = 0; i < n && i < DEVICES_MAX - 1; i++)
+        put_device(out, &list[i], single ? m->free_memory(list[i].ordinal) : 0);
+    put_doing(out, single && q->thorough ? "operations were tried" : "libraries were looked at");
+    /* Without any device the check says why. */
+    m->check(parts_of(q, single || n == 0), put_finding, out);
+}
+
+int probe_write(const struct probe_request *q, FILE *out)
+{
+    const struct cuda_module *m = NULL;
+    struct err err = {0};
+
+    /* Before anything of NVIDIA's is opened: it reads this once. */
+    if (q->card && setenv("CUDA_VISIBLE_DEVICES", q->card, 1) != 0)
+        return -1;
+    put_doing(out, "the CUDA module was opened");
+    if (cuda_module_load(q->module, &m, &err) != 0)
+        put_error(out, &err);
+    else
+        look_at_module(q, m, out);
     flush_json_line(out, json_pack("{s:b}", "end", 1));
     return fflush(out) != 0 || ferror(out) ? -1 : 0;
 }

@@ -1,11 +1,17 @@
 /* gpu/devices/probe.h - looks at the CUDA module, its libraries and its devices from a safe
  * distance.
  *
- * The child (`nightshift probe`, hidden) opens the module and writes one JSON object a line:
+ * One child lists the devices and looks at the libraries. Where there are several devices it
+ * touches none: a further child for each, which has that one visible alone (CUDA_VISIBLE_DEVICES),
+ * asks for its memory and, where that is wanted, computes on it. So a card that hangs or crashes
+ * what asks it is named and left out, and the others work. Where even the list cannot be had, the
+ * cards are those that the kernel's driver names.
+ *
+ * A child (`nightshift probe`, hidden) opens the module and writes one JSON object a line:
  *   {"doing":"..."}     what it begins now: named when it dies over it
  *   {"module":"/path", "built_for":"CUDA 13.0, cuDNN 9.19"}
  *   {"device":{"ordinal":0, "name":"", "uuid":"", "major":9, "minor":0, "total":0, "free":0,
- *              "precisions":0}}
+ *              "precisions":0, "trouble":"..."}}   trouble: why it cannot be used; else left out
  *   {"finding":{"state":0, "name":"", "found":"", "wanted":"", "do":""}}
  *   {"error":{"code":"missing", "message":""}}   why there is no device
  *   {"end":true}        the last line: without it the answer is not whole
@@ -20,9 +26,16 @@
 
 #include "base/err.h"
 #include "gpu/device.h"
+#include "gpu/devices/nvidia.h"
 
+struct probe_request {
+    const char *module;
+    const char *card; /* NULL, or the value of CUDA_VISIBLE_DEVICES that shows this one alone */
+    bool alone;       /* nobody else looks at the libraries */
+    bool thorough;    /* compute something */
+};
 /* The child's part. Returns 0, or -1 when `out` could not be written. */
-int probe_write(const char *module, bool thorough, FILE *out);
+int probe_write(const struct probe_request *q, FILE *out);
 
 struct probe_options {
     const char *program; /* NULL: this one */
@@ -30,9 +43,11 @@ struct probe_options {
     const volatile sig_atomic_t *stop; /* NULL, or what ends it early */
 };
 /* Appends CUDA devices and findings to *ret and sets ret->no_gpu when none can be used. A child
- * that crashes, hangs or talks nonsense is a broken finding. Fails for lack of memory, when no
- * process can be started, and when it was stopped (ERR_CANCELLED). */
-int probe_run(const struct probe_options *o, struct devices *ret, struct err *err);
+ * that crashes, hangs or talks nonsense is a broken finding; one that was asked for a single card
+ * of several makes that one unusable, which is a warning. hw: what the system says. Fails for lack
+ * of memory, when no process can be started, and when it was stopped (ERR_CANCELLED). */
+int probe_run(const struct probe_options *o, const struct nvidia *hw, struct devices *ret,
+              struct err *err);
 /* Reads an answer; `fate` ("crashed (signal 11, ...)") is what ended the child, "" when nothing
  * did, and `words` its last ones. Only probe_run and tests call it. */
 void probe_read(const char *answer, size_t len, const char *fate, const char *words,

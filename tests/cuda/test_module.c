@@ -27,7 +27,10 @@ static void test_devices(void **state)
     assert_int_equal(n, 3);
     assert_string_equal(d[0].name, "Emulated GPU 0");
     assert_true(d[0].memory_total == (uint64_t)24 << 30);
-    assert_true(d[0].memory_free > (uint64_t)23 << 30 && d[0].memory_free < d[0].memory_total);
+    assert_true(cuda.module->free_memory(0) > (uint64_t)23 << 30);
+    assert_true(cuda.module->free_memory(0) < d[0].memory_total);
+    assert_int_equal(cuda.module->free_memory(7), 0);
+    assert_string_equal(d[0].trouble, "");
     assert_int_equal(d[0].major, 9);
     assert_int_equal(d[1].major, 7);
     assert_int_equal(d[1].minor, 5);
@@ -40,6 +43,31 @@ static void test_devices(void **state)
     /* Fewer places than devices: all are counted. */
     assert_ok(cuda.module->devices(d, 1, &n, &e), e);
     assert_int_equal(n, 3);
+}
+
+/* One that does not answer is listed with what was said, and hides no other. */
+static void test_one_mute_device(void **state)
+{
+    struct cuda_options o = {0};
+    struct backend *be;
+    struct cuda_device d[4], all[4];
+    struct err e;
+    uint32_t n;
+
+    (void)state;
+    assert_ok(cuda.module->devices(all, 4, &n, &e), e);
+    cuda.inject("mute:1");
+    assert_ok(cuda.module->devices(d, 4, &n, &e), e);
+    assert_int_equal(n, 3);
+    assert_non_null(strstr(d[0].trouble, "asking for a GPU's properties"));
+    assert_int_equal(d[0].ordinal, 0);
+    assert_string_equal(d[0].uuid, "");
+    assert_string_equal(d[1].trouble, "");
+    assert_string_equal(d[1].uuid, all[1].uuid);
+    assert_ok(cuda.module->open(d[2].uuid, &o, &be, &e), e);
+    backend_close(be);
+    assert_int_equal(cuda.module->open(all[0].uuid, &o, &be, &e), ERR_MISSING);
+    cuda.inject("");
 }
 
 static void test_open(void **state)
@@ -93,9 +121,9 @@ static void test_check(void **state)
     int quick[3] = {0}, counts[3] = {0};
 
     (void)state;
-    (void)cuda.module->check(false, print_finding, quick);
+    (void)cuda.module->check(CUDA_CHECK_QUICK, print_finding, quick);
     assert_int_equal(quick[2], 0);
-    assert_int_equal(cuda.module->check(true, print_finding, counts), 1);
+    assert_int_equal(cuda.module->check(CUDA_CHECK_ALL, print_finding, counts), 1);
     assert_int_equal(counts[2], 0);
     /* One device of the three is too old for the fused attention, which is told. */
     assert_int_equal(counts[1], 1);
@@ -125,14 +153,14 @@ static void test_refused_attention(void **state)
     (void)state;
     setenv("NIGHTSHIFT_EMULATED_CUDNN_REFUSES", "all", 1);
     found_refusals = 0;
-    assert_int_equal(cuda.module->check(true, find_refusal, all), 1);
+    assert_int_equal(cuda.module->check(CUDA_CHECK_ALL, find_refusal, all), 1);
     assert_int_equal(found_refusals, 3);
     found_refusals = 0;
-    assert_int_equal(cuda.module->check(true, find_refusal, told), 1);
+    assert_int_equal(cuda.module->check(CUDA_CHECK_ALL, find_refusal, told), 1);
     assert_int_equal(found_refusals, 2); /* the third is too old to ask */
     setenv("NIGHTSHIFT_EMULATED_CUDNN_REFUSES", "memory", 1);
     found_refusals = 0;
-    assert_int_equal(cuda.module->check(true, find_refusal, memory), 1);
+    assert_int_equal(cuda.module->check(CUDA_CHECK_ALL, find_refusal, memory), 1);
     assert_int_equal(found_refusals, 2);
     unsetenv("NIGHTSHIFT_EMULATED_CUDNN_REFUSES");
 }
@@ -158,7 +186,7 @@ static void test_no_devices(void **state)
         if (!strstr(e.msg, specs[i][1]))
             fail_msg("'%s' is not in '%s'", specs[i][1], e.msg);
         assert_int_not_equal(cuda.module->open("0", &o, &be, &e), 0);
-        assert_true(cuda.module->check(true, print_finding, counts) > 0);
+        assert_true(cuda.module->check(CUDA_CHECK_ALL, print_finding, counts) > 0);
         assert_true(counts[1] + counts[2] > 0);
     }
     cuda.inject("");
@@ -282,15 +310,11 @@ static int nothing_held(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_devices),
-        cmocka_unit_test(test_open),
-        cmocka_unit_test(test_open_without_memory),
-        cmocka_unit_test(test_check),
-        cmocka_unit_test(test_refused_attention),
-        cmocka_unit_test(test_no_devices),
-        cmocka_unit_test(test_budget),
-        cmocka_unit_test(test_two),
-        cmocka_unit_test(test_lost),
+        cmocka_unit_test(test_devices),    cmocka_unit_test(test_one_mute_device),
+        cmocka_unit_test(test_open),       cmocka_unit_test(test_open_without_memory),
+        cmocka_unit_test(test_check),      cmocka_unit_test(test_refused_attention),
+        cmocka_unit_test(test_no_devices), cmocka_unit_test(test_budget),
+        cmocka_unit_test(test_two),        cmocka_unit_test(test_lost),
     };
     return cmocka_run_group_tests_name("cuda module", tests, open_module, nothing_held);
 }

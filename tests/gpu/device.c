@@ -65,19 +65,7 @@ const struct cuda_device *gpu_device(void)
     return &gpu.device;
 }
 
-uint64_t gpu_free_memory(void)
-{
-    struct cuda_device all[16];
-    uint32_t n = 0;
-    struct err err;
-
-    if (gpu_module()->devices(all, 16, &n, &err) != 0)
-        return 0;
-    for (uint32_t i = 0; i < n && i < 16; i++)
-        if (all[i].ordinal == gpu.device.ordinal)
-            return all[i].memory_free;
-    return 0;
-}
+uint64_t gpu_free_memory(void) { return gpu_module()->free_memory(gpu_device()->ordinal); }
 
 struct backend *gpu_open(const struct cuda_options *options)
 {

@@ -36,17 +36,35 @@ static int watch_gpus(const char *ms, char **uuids, size_t n)
     _exit(EX_OK);
 }
 
+/* CARD: a value of CUDA_VISIBLE_DEVICES. */
+static bool parse_request(int argc, char **argv, struct probe_request *ret)
+{
+    for (int i = 1; i < argc; i++) {
+        ret->alone |= strcmp(argv[i], "--alone") == 0;
+        if (strcmp(argv[i], "--thorough") == 0)
+            ret->thorough = true;
+        else if ((strcmp(argv[i], "--card") == 0 || strcmp(argv[i], "--alone") == 0) &&
+                 i + 1 < argc && !ret->card)
+            ret->card = argv[++i];
+        else
+            return false;
+    }
+    return true;
+}
+
 int probe_main(int argc, char **argv)
 {
-    bool thorough = argc == 2 && strcmp(argv[1], "--thorough") == 0;
-    bool watches = argc > 3 && strcmp(argv[1], "--watch") == 0;
+    struct probe_request q = {0};
+    bool known = parse_request(argc, argv, &q),
+         watches = argc > 3 && strcmp(argv[1], "--watch") == 0;
     const struct rlimit no_core = {0, 0}; /* a driver's crash is told, and leaves no file */
     char path[PATH_MAX];
     struct err err = {0};
     FILE *out;
 
-    if (argc > 1 && !thorough && !watches) {
-        cli_note("usage: nightshift probe [--thorough | --watch MS UUID...]");
+    if (!known && !watches) {
+        cli_note("usage: nightshift probe [--card CARD | --alone CARD] [--thorough]\n"
+                 "       nightshift probe --watch MS UUID...");
         return EX_USAGE;
     }
     if (!spawn_begun(STDOUT_FILENO))
@@ -57,7 +75,8 @@ int probe_main(int argc, char **argv)
     if (cuda_module_find(path, sizeof(path), &err) != 0)
         return cli_fail("look at the GPUs", &err, NULL);
     out = take_output();
-    if (!out || probe_write(path, thorough, out) != 0)
+    q.module = path;
+    if (!out || probe_write(&q, out) != 0)
         return EX_IOERR;
     /* Not through the libraries' own endings, which crash in some versions once all is said. */
     _exit(EX_OK);

@@ -337,7 +337,9 @@ void doctor_devices(struct doctor *d, const struct devices *all)
     }
     for (uint32_t i = 0; i < all->count; i++)
         if (all->list[i].kind != DEVICE_CPU) {
-            check_gpu(d, &all->list[i]);
+            /* One that is left out while others work was named among the findings. */
+            if (all->list[i].trouble[0] == 0 || all->no_gpu.code != 0)
+                check_gpu(d, &all->list[i]);
             gpus++;
         }
     if (gpus == 0)

@@ -120,7 +120,7 @@ static void print_devices(const struct plan *p)
                              : "; not used");
         if (d->unusable)
             snprintf(text + strlen(text), sizeof(text) - strlen(text), "; cannot be used: %s",
-                     p->all->no_gpu.msg);
+                     d->trouble[0] ? d->trouble : p->all->no_gpu.msg);
         print_labelled_line(d->label, text);
     }
     if (p->all->no_gpu.code && (p->all->count == 0 || p->all->list[0].kind == DEVICE_CPU))

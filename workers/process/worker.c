@@ -422,6 +422,10 @@ static int choose_exit_status(struct control *c, int rc, const struct err *err)
     }
 }
 
+/* Its own alone, before anything of NVIDIA's is opened: a sick card beside it can neither hang nor
+ * fail what it does. */
+static void show_one_gpu(const char *visible) { setenv("CUDA_VISIBLE_DEVICES", visible, 1); }
+
 static int parse_arguments(int argc, char **argv, struct worker *w)
 {
     const char *device = NULL;
@@ -431,6 +435,8 @@ static int parse_arguments(int argc, char **argv, struct worker *w)
             device = argv[++i];
         else if (strncmp(argv[i], "--device=", 9) == 0)
             device = argv[i] + 9;
+        else if (strcmp(argv[i], "--visible") == 0 && i + 1 < argc)
+            show_one_gpu(argv[++i]);
         else
             return -1;
     if (!device || !device[0] || strlen(device) >= sizeof(w->device))

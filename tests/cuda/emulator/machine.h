@@ -12,8 +12,8 @@
  *   block then run from the last to the first
  * - NIGHTSHIFT_EMULATED_GUARD=1: device memory cannot be touched by the host's code
  * - NIGHTSHIFT_EMULATED_FAIL="malloc:17": the 17th cudaMalloc fails; "hostalloc:N" the same of
- *   pinned memory; "launch:N" an illegal address from the Nth kernel on, for good; "nodriver";
- *   "nodevice"; "olddriver"
+ *   pinned memory; "launch:N" an illegal address from the Nth kernel on, for good; "mute:N": the
+ *   Nth device does not say what it is; "nodriver"; "nodevice"; "olddriver"
  * - NIGHTSHIFT_EMULATED_CUBLASLT_REFUSES="mixed": which epilogues cuBLASLt refuses beyond its table
  *   (cublaslt.cpp has the names); this one is read each time
  * - NIGHTSHIFT_EMULATED_CUBLASLT_MS="2,1,3": its proposals for a product, and what they take by the
@@ -93,7 +93,8 @@ struct machine {
     int64_t dnn_descriptors, dnn_heuristics, dnn_runs; /* of cuDNN's graphs */
     double clock_ms;                                   /* what took time so far: its products */
     int64_t fail_malloc, fail_hostalloc, fail_launch;  /* 0: never */
-    int running; /* depth of operations: device memory may be touched */
+    int64_t mute; /* this device, from 1, does not say what it is; 0: none */
+    int running;  /* depth of operations: device memory may be touched */
 };
 
 machine &the_machine(void);

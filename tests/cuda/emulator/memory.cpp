@@ -104,7 +104,7 @@ std::vector<int> &physical(void)
 
 void set_failures(machine &m, const std::string &spec)
 {
-    m.fail_malloc = m.fail_hostalloc = m.fail_launch = 0;
+    m.fail_malloc = m.fail_hostalloc = m.fail_launch = m.mute = 0;
     for (const std::string &part : split(spec)) {
         size_t colon = part.find(':');
         int64_t n = colon == std::string::npos ? 0 : atoll(part.c_str() + colon + 1);
@@ -117,6 +117,8 @@ void set_failures(machine &m, const std::string &spec)
             m.driver = 11040;
         } else if (part == "nodevice") {
             m.absent = cudaErrorNoDevice;
+        } else if (part.compare(0, 5, "mute:") == 0 && n > 0) {
+            m.mute = n;
         } else if (part.compare(0, 7, "malloc:") == 0 && n > 0) {
             m.fail_malloc = m.mallocs + n;
         } else if (part.compare(0, 10, "hostalloc:") == 0 && n > 0) {
@@ -423,6 +425,8 @@ EMULATED_API cudaError_t cudaGetDeviceProperties(cudaDeviceProp *ret, int n)
         return remember(m.absent);
     if (n < 0 || n >= (int)m.devices.size())
         return remember(cudaErrorInvalidDevice);
+    if (m.mute == n + 1)
+        return remember(cudaErrorUnknown);
     const device &d = m.devices[(size_t)n];
 
     memset(ret, 0, sizeof(*ret));

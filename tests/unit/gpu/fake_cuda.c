@@ -11,7 +11,11 @@
  *   hang        never answers;               leave: ends the process in order, too early
  *   print       prints to standard output, as libraries do
  *   garbage     writes nonsense to every file that is open
- *   opens       opens any device, as a backend that can do nothing */
+ *   opens       opens any device, as a backend that can do nothing
+ *   sick        the second device does not say what it is
+ *   card-crash  the process dies when the second one is asked for its memory; card-hang: never
+ *               answers; card-wrong: what it computes is wrong
+ *   lost        no process answers that sees the second one, whatever it asks */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,14 +50,12 @@ static void write_everywhere(const char *s)
 }
 
 static const struct cuda_device two[] = {
-    {0, "NVIDIA Imaginary 96", "GPU-8f3c0000-aaaa", 9, 0, 96ull << 30, 90ull << 30, 132, 0x7e},
-    {1, "NVIDIA Imaginary 24", "GPU-8f3d0000-bbbb", 8, 9, 24ull << 30, 23ull << 30, 82, 0x3e},
+    {0, "NVIDIA Imaginary 96", "GPU-8f3c0000-aaaa", 9, 0, 96ull << 30, 132, 0x7e, ""},
+    {1, "NVIDIA Imaginary 24", "GPU-8f3d0000-bbbb", 8, 9, 24ull << 30, 82, 0x3e, ""},
 };
 static const struct cuda_device slices[] = {
-    {0, "NVIDIA Imaginary 96 MIG 1g.12gb", "MIG-5a1e0000-cccc", 9, 0, 12ull << 30, 11ull << 30, 16,
-     0x7e},
-    {1, "NVIDIA Imaginary 96 MIG 1g.12gb", "MIG-5a1f0000-dddd", 9, 0, 12ull << 30, 11ull << 30, 16,
-     0x7e},
+    {0, "NVIDIA Imaginary 96 MIG 1g.12gb", "MIG-5a1e0000-cccc", 9, 0, 12ull << 30, 16, 0x7e, ""},
+    {1, "NVIDIA Imaginary 96 MIG 1g.12gb", "MIG-5a1f0000-dddd", 9, 0, 12ull << 30, 16, 0x7e, ""},
 };
 
 /* As the run time has it: numbers, and beginnings of UUIDs, up to the first that names none. */
@@ -78,6 +80,8 @@ static uint32_t show(const struct cuda_device all[2], struct cuda_device *ret, u
     return n;
 }
 
+static bool is_second(const struct cuda_device *d) { return strcmp(d->uuid, two[1].uuid) == 0; }
+
 static int devices(struct cuda_device *ret, uint32_t cap, uint32_t *n, struct err *err)
 {
     if (is("crash-devices"))
@@ -93,12 +97,37 @@ static int devices(struct cuda_device *ret, uint32_t cap, uint32_t *n, struct er
     if (is("none"))
         return err_set(err, ERR_MISSING, "the NVIDIA driver is too old for CUDA 13.0");
     *n = show(is("mig") ? slices : two, ret, cap);
+    for (uint32_t i = 0; i < *n; i++) {
+        while (is("lost") && is_second(&ret[i]))
+            pause();
+        if (is("sick") && is_second(&ret[i])) {
+            ret[i] = (struct cuda_device){.ordinal = i};
+            snprintf(ret[i].trouble, sizeof(ret[i].trouble), "unknown error (cudaErrorUnknown)");
+        }
+    }
     return 0;
+}
+
+static uint64_t free_memory(uint32_t ordinal)
+{
+    struct cuda_device seen[2];
+    uint32_t n = show(is("mig") ? slices : two, seen, 2);
+
+    if (n > 1) /* one is asked where it is alone, and all of the machine's are two */
+        abort();
+    if (ordinal >= n)
+        return 0;
+    if (is("card-crash") && is_second(&seen[ordinal]))
+        crash();
+    while (is("card-hang") && is_second(&seen[ordinal]))
+        pause();
+    return seen[ordinal].memory_total / 24 * 23;
 }
 
 static int open_device(const char *device, const struct cuda_options *options, struct backend **ret,
                        struct err *err)
 {
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
     static struct backend be;
 
     (void)options;
@@ -107,33 +136,38 @@ static int open_device(const char *device, const struct cuda_options *options, s
         return 0;
     }
     /* It has no memory, which is not tried again: its worker is quarantined at once. */
-    return err_set(err, ERR_VRAM, "device %s is imaginary", device);
+    return err_set(err, ERR_VRAM, "device %s is imaginary%s%s", device, visible ? ", seen as " : "",
+                   visible ? visible : "");
 }
 
-static int check(bool thorough, cuda_finding_fn fn, void *arg)
+static int check(unsigned parts, cuda_finding_fn fn, void *arg)
 {
+    struct cuda_device seen[2];
+    const bool second = show(two, seen, 2) == 1 && is_second(&seen[0]);
     const struct cuda_finding well = {0, "driver", "580.95 for CUDA 13.0", "", ""};
     const struct cuda_finding old = {1, "cuBLASLt", "12.0 (/usr/lib/libcublasLt.so.12)",
                                      "13.0 or later", "update it: some products are slower"};
     const struct cuda_finding wrong = {2, "cuDNN ops", "9.1.0 (/opt/\033[31mlibcudnn_ops.so.9)",
                                        "9.19, as the other parts of cuDNN",
                                        "remove the second copy of cuDNN from LD_LIBRARY_PATH"};
-    const struct cuda_finding tried = {0, "operations", "all are right", "", ""};
+    const struct cuda_finding tried = {0, "operations", "cuda:0: all are right", "", ""};
+    const struct cuda_finding bad = {2, "operations", "cuda:0: products are wrong", "", ""};
 
     if (is("crash-check"))
         crash();
-    fn(arg, &well);
-    if (is("warning"))
+    if (parts & CUDA_CHECK_LIBRARIES)
+        fn(arg, &well);
+    if ((parts & CUDA_CHECK_LIBRARIES) && is("warning"))
         fn(arg, &old);
-    if (is("broken"))
+    if ((parts & CUDA_CHECK_LIBRARIES) && is("broken"))
         fn(arg, &wrong);
-    if (thorough)
-        fn(arg, &tried);
+    if (parts & CUDA_CHECK_OPERATIONS)
+        fn(arg, is("card-wrong") && second ? &bad : &tried);
     return is("broken") ? 2 : is("warning");
 }
 
-struct cuda_module nightshift_cuda_module = {CUDA_MODULE_ABI, "CUDA 13.0, imaginary", devices,
-                                             open_device, check};
+struct cuda_module nightshift_cuda_module = {
+    CUDA_MODULE_ABI, "CUDA 13.0, imaginary", devices, free_memory, open_device, check};
 
 __attribute__((constructor)) static void begin(void)
 {

@@ -435,11 +435,18 @@ TEST_SETUP(test_nvidia_hardware, clean)
     put_file("root/proc/driver/nvidia/version",
              "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build\n",
              0644);
-    put_file("root/proc/driver/nvidia/gpus/0000:01:00.0/information", "", 0644);
-    put_file("root/proc/driver/nvidia/gpus/0000:02:00.0/information", "", 0644);
+    put_file("root/proc/driver/nvidia/gpus/0000:02:00.0/information",
+             "Model: \t\t NVIDIA \033[31mH200\nIRQ:   \t 24\nGPU UUID: \t GPU-8f3c-a\n", 0644);
+    put_file("root/proc/driver/nvidia/gpus/0000:01:00.0/information", "GPU UUID: \t GPU-?\?\?-?\n",
+             0644);
     nvidia_look("./root", &hw);
     assert_true(hw.driver);
     assert_int_equal(hw.gpus, 2);
+    assert_int_equal(hw.cards, 2);
+    assert_string_equal(hw.card[0].place, "0000:01:00.0");
+    assert_string_equal(hw.card[0].uuid, "");
+    assert_string_equal(hw.card[1].uuid, "GPU-8f3c-a");
+    assert_string_equal(hw.card[1].model, "NVIDIA \\x1B[31mH200");
     assert_string_equal(hw.version, "580.95.05");
     put_file("root/proc/driver/nvidia/version",
              "NVRM version: NVIDIA UNIX x86_64 Kernel Module  470.256.02  Thu May  2\n", 0644);
@@ -515,6 +522,109 @@ TEST_SETUP(test_what_is_found, clean)
     assert_true(all.list[2].precisions & 1u << PRECISION_F32);
     assert_true(all.list[2].memory_total > 0);
     assert_string_equal(all.list[2].driver, "");
+}
+
+/* A card of two that goes wrong when it is asked for alone. */
+static void find_with_one_sick(const char *does)
+{
+    char script[1000];
+
+    snprintf(script, sizeof(script), "[ \"$2 $3\" = '--card GPU-0001' ] && { %s; }; " ECHO_DEVICES,
+             does);
+    find(script);
+    assert_int_equal(all.count, 3);
+    assert_int_equal(all.no_gpu.code, 0);
+    assert_false(all.list[0].unusable);
+    assert_true(all.list[1].unusable);
+}
+
+TEST_SETUP(test_one_sick_card, clean)
+{
+    static const struct {
+        const char *script, *part;
+    } cases[] = {
+        {"kill -SEGV $$", "the CUDA libraries crashed (signal 11"},
+        {"exec sleep 100", "did not answer within 1 s"},
+        {"yes", "did not stop talking"},
+        {"echo '{\"end\":true}'; exit 0", "finds no device"},
+        {"echo '{\"error\":{\"code\":\"device\",\"message\":\"off the bus\"}}'; "
+         "echo '{\"end\":true}'; exit 0",
+         "off the bus"},
+        {"echo '{\"device\":{\"ordinal\":0,\"name\":\"\",\"uuid\":\"GPU-0001\",\"major\":0,"
+         "\"minor\":0,\"total\":0,\"free\":0,\"precisions\":0,\"trouble\":\"it is lost\"}}'; "
+         "echo '{\"end\":true}'; exit 0",
+         "it is lost"},
+    };
+    struct err err = {0};
+
+    setenv("NIGHTSHIFT_PROBE_SECONDS", "1", 1);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct device_finding *f;
+
+        find_with_one_sick(cases[i].script);
+        if (!strstr(all.list[1].trouble, cases[i].part))
+            fail_msg("%s: '%s' lacks '%s'", cases[i].script, all.list[1].trouble, cases[i].part);
+        assert_int_equal(all.finding_count, 1);
+        f = &all.findings[0];
+        assert_int_equal(f->state, FINDING_WARNING);
+        assert_string_equal(f->name, "cuda:1");
+        assert_non_null(strstr(f->found, "H, it is left out: "));
+        assert_string_equal(pick("auto", ALLOW_CPU_NEVER, &err), "cuda:0");
+        pick("cuda:1", ALLOW_CPU_ALWAYS, &err);
+        assert_int_equal(err.code, ERR_DEVICE);
+        assert_non_null(strstr(err.msg, cases[i].part));
+    }
+}
+
+/* Even the list cannot be had: the driver's own names of the cards are asked one by one. */
+TEST_SETUP(test_a_list_that_one_card_spoils, clean)
+{
+    struct err err = {0};
+
+    setenv("NIGHTSHIFT_PROBE_SECONDS", "1", 1);
+    put_file("root/proc/driver/nvidia/gpus/0000:01:00.0/information", "GPU UUID: GPU-0000\n", 0644);
+    put_file("root/proc/driver/nvidia/gpus/0000:02:00.0/information",
+             "Model: Lost\nGPU UUID: GPU-0009\n", 0644);
+    put_file("root/proc/driver/nvidia/gpus/0000:03:00.0/information", "GPU UUID: GPU-0001\n", 0644);
+    find("[ \"$3\" = GPU-0000 ] || [ \"$3\" = GPU-0001 ] || exec sleep 100; " ECHO_DEVICES);
+    assert_int_equal(all.count, 4);
+    assert_int_equal(all.no_gpu.code, 0);
+    assert_string_equal(all.list[0].name, "cuda:GPU-0000");
+    assert_string_equal(all.list[0].label, "cuda:0");
+    assert_int_equal(all.list[0].memory_free, 5);
+    assert_string_equal(all.list[1].name, "cuda:GPU-0009");
+    assert_true(all.list[1].unusable);
+    assert_string_equal(all.list[2].label, "cuda:2");
+    assert_string_equal(all.list[2].visible, "GPU-0001");
+    assert_string_equal(pick("auto", ALLOW_CPU_NEVER, &err), "cuda:0 cuda:2");
+    assert_string_equal(all.findings[all.finding_count - 1].name, "cuda:1");
+    assert_non_null(strstr(all.findings[all.finding_count - 1].found, "Lost, it is left out"));
+    /* None of them answers: what was said first stays. */
+    find("exec sleep 100");
+    assert_int_equal(all.count, 1);
+    assert_non_null(strstr(all.no_gpu.msg, "did not answer within 1 s"));
+    assert_int_equal(all.findings[0].state, FINDING_BROKEN);
+    /* Whoever chose the cards gets no others. */
+    setenv("CUDA_VISIBLE_DEVICES", "0", 1);
+    find("[ \"$3\" = GPU-0000 ] || [ \"$3\" = GPU-0001 ] || exec sleep 100; " ECHO_DEVICES);
+    assert_int_equal(all.count, 1);
+}
+
+TEST_SETUP(test_what_shows_a_card_alone, clean)
+{
+    find(ECHO_DEVICES);
+    assert_string_equal(all.list[1].visible, "GPU-0001");
+    assert_string_equal(all.list[2].visible, "");
+    setenv("CUDA_VISIBLE_DEVICES", "7,MIG-12", 1);
+    find(ECHO_DEVICES);
+    assert_string_equal(all.list[0].visible, "7");
+    assert_string_equal(all.list[1].visible, "MIG-12");
+    unsetenv("CUDA_VISIBLE_DEVICES");
+    read_answer(
+        "{\"device\":{\"ordinal\":3,\"name\":\"NVIDIA H200 MIG 1g.18gb\",\"uuid\":"
+        "\"GPU-12\",\"major\":9,\"minor\":0,\"total\":9,\"free\":9,\"precisions\":6}}\n" END,
+        "");
+    assert_string_equal(all.list[0].visible, "3");
 }
 
 static void visible(const char *list, enum finding_state state, const char *part)

@@ -31,6 +31,12 @@ FAULTS = {
     "leave": "talk nonsense while devices were asked for",
     "none": "the NVIDIA driver is too old for CUDA 13.0",
 }
+# What one card of two does to the processes that ask it.
+SICK = {
+    "sick": "unknown error (cudaErrorUnknown)",
+    "card-crash": "crashed (signal 6, Aborted) while a device was asked for its memory; last words: Invalid handle",
+    "card-hang": "did not answer within 2 s while a device was asked for its memory",
+}
 SILERO = os.path.join(os.environ.get("NIGHTSHIFT_SHARED", ""), "models/silero-vad")
 
 
@@ -56,12 +62,17 @@ class Machine(unittest.TestCase):
             with open(f"{self.root}/proc/driver/nvidia/version", "w", encoding="ascii") as file:
                 file.write("NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.95.05  x\n")
 
+    def name_cards(self):
+        for i, uuid in enumerate(("GPU-8f3c0000-aaaa", "GPU-8f3d0000-bbbb")):
+            with open(f"{self.root}/proc/driver/nvidia/gpus/{i}/information", "w", encoding="ascii") as file:
+                file.write(f"Model: \t\t NVIDIA Imaginary\nIRQ: \t\t 9\nGPU UUID: \t {uuid}\n")
+
     def env(self, fake="two", **more):
         env = {k: v for k, v in os.environ.items()
                if not k.startswith(("XDG_", "HF_", "NIGHTSHIFT_", "CUDA_"))}
         env.update(HOME=self.dir, TMPDIR=self.tmp, NIGHTSHIFT_CATALOG=self.catalog, FAKE_CUDA=fake,
                    NIGHTSHIFT_SYSTEM_ROOT=self.root, NIGHTSHIFT_CUDA_MODULE=MODULE,
-                   NIGHTSHIFT_PROBE_SECONDS="2" if fake == "hang" else "60")
+                   NIGHTSHIFT_PROBE_SECONDS="2" if fake in ("hang", "card-hang", "lost") else "60")
         env.update(more)
         return {k: v for k, v in env.items() if v is not None}
 
@@ -118,7 +129,7 @@ class Doctor(Machine):
         answer = self.checks(status=0)
         first, second, cpu = answer["devices"]
         self.assertEqual(["cuda:0", "cuda:GPU-8f3c0000-aaaa", "NVIDIA Imaginary 96", "GPU-8f3c0000-aaaa",
-                          "9.0", "580.95.05", 96 << 30, 90 << 30, True],
+                          "9.0", "580.95.05", 96 << 30, 92 << 30, True],
                          [first[k] for k in ("device", "name", "model", "id", "capability", "driver",
                                              "memory_total_bytes", "memory_free_bytes", "usable")])
         self.assertEqual(["fp32", "tf32", "fp16", "bf16", "int8"], second["precisions"])
@@ -152,6 +163,35 @@ class Doctor(Machine):
                     self.assertTrue(len(line) <= 80 or len(line.split()) == 1 or len(line[19:].split()) == 1, line)
                 self.assertNotIn("\033", text)
 
+    def test_one_sick_card(self):
+        for fake, part in SICK.items():
+            with self.subTest(fake=fake):
+                answer = self.checks(status=0, fake=fake)
+                self.assertEqual([("cuda:0", True), ("cuda:1", False), ("cpu", True)],
+                                 [(d["device"], d["usable"]) for d in answer["devices"]])
+                [named] = [c for c in answer["checks"] if c["name"] == "cuda:1" and c["state"] == "warning"]
+                self.assertIn("it is left out: ", named["found"])
+                self.assertIn(part, named["found"])
+                self.assertIn("dmesg", named["do"])
+                self.assertEqual(23 * 4 << 30, answer["devices"][0]["memory_free_bytes"])
+
+    def test_one_card_spoils_the_list(self):
+        self.name_cards()
+        answer = self.checks(status=0, fake="lost")
+        self.assertEqual([("cuda:0", True), ("cuda:1", False), ("cpu", True)],
+                         [(d["device"], d["usable"]) for d in answer["devices"]])
+        self.assertEqual("580.95 for CUDA 13.0", [c["found"] for c in answer["checks"] if c["name"] == "driver"][0])
+        said = {c["name"]: c["found"] for c in answer["checks"] if c["state"] == "warning"}
+        self.assertIn("did not answer within 2 s while devices were asked for", said["CUDA"])
+        self.assertIn("NVIDIA Imaginary, it is left out: the CUDA libraries did not answer", said["cuda:1"])
+
+    def test_a_card_that_computes_wrongly(self):
+        done = self.run_it("doctor", "--json", status=UNAVAILABLE, fake="card-wrong")  # the trial fails in any case
+        answer = json.loads(done.out)
+        self.assertIn("it is left out: operations: products are wrong",
+                      [c["found"] for c in answer["checks"] if c["name"] == "cuda:1" and c["state"] == "warning"][0])
+        self.assertEqual([True, False], [d["usable"] for d in answer["devices"]][:2])
+
     def test_a_warning(self):
         self.assertEqual(["cuBLASLt"], [c["name"] for c in self.checks(status=0, fake="warning")["checks"]
                                         if c["state"] == "warning" and c["name"] not in ("memory", "model")])
@@ -164,7 +204,8 @@ class Doctor(Machine):
         # The trial fails on these devices, and must: nobody can compute on them.
         done = self.run_it("doctor", "--json", status=UNAVAILABLE)
         checks = {c["name"]: c for c in json.loads(done.out)["checks"]}
-        self.assertEqual("all are right", checks["operations"]["found"])
+        self.assertEqual(["cuda:0: all are right", "cuda:1: all are right"], [
+            c["found"] for c in json.loads(done.out)["checks"] if c["name"] == "operations"])
         self.assertEqual("ok", checks["trial cpu"]["state"], checks["trial cpu"])
         self.assertIn("9 of 9 words", checks["trial cpu"]["found"])
         for name in ("trial cuda:0", "trial cuda:1"):
@@ -315,6 +356,20 @@ class Run(Machine):
                 self.assertIn("cannot be used", done.err)
                 self.assertIn(part, done.err)
 
+    def test_one_sick_card_is_left_out(self):
+        self.enqueue(self.silence())
+        done = self.run_it("run", status=UNAVAILABLE, fake="card-crash")
+        self.assertRegex(done.err, "warning: cuda:1: .*it is left out: .*crashed")
+        # No worker gets further than that; it saw its own card alone.
+        self.assertIn("device GPU-8f3c0000-aaaa is imaginary, seen as GPU-8f3c0000-aaaa", done.err)
+        self.assertNotIn("device GPU-8f3d0000-bbbb is imaginary", done.err)
+        told = json.loads(self.run_it("report", "--json", status=0).out)["device_events"]
+        self.assertEqual([("device-warning", "cuda:1"), ("worker-aside", "cuda:GPU-8f3c0000-aaaa")],
+                         [(e["kind"], e["device"]) for e in told])
+        self.assertIn("crashed (signal 6", told[0]["text"])
+        done = self.run_it("run", "--devices=cuda:1", status=UNAVAILABLE, fake="card-crash")
+        self.assertIn("cuda:1 (NVIDIA Imaginary 24) cannot be used: the CUDA libraries crashed", done.err)
+
     def test_the_processor_instead(self):
         self.enqueue(self.silence())
         done = self.run_it("run", "--allow-cpu", status=0, fake="crash")
@@ -389,7 +444,7 @@ class Parts(Machine):
                 said = [task.communicate(timeout=250)[1] for task in tasks]
                 for i in range(2):
                     # No worker gets further than that: the GPU is imaginary.
-                    self.assertIn(f"device {ids[i]} is imaginary", said[i])
+                    self.assertIn(f"device {ids[i]} is imaginary, seen as {shown[i]}", said[i])
                     self.assertNotIn(ids[1 - i], said[i])
                     self.assertEqual(UNAVAILABLE, tasks[i].returncode, said[i])
 
@@ -402,7 +457,14 @@ class Probe(Machine):
         self.assertEqual({"end": True}, lines[-1])
         self.assertEqual(2, len([1 for line in lines if "device" in line]))
         thorough = self.run_it("probe", "--thorough", status=0).out
-        self.assertIn("all are right", thorough)
+        self.assertNotIn("all are right", thorough)  # of several, each is asked in a process of its own
+        for i, uuid in enumerate(("GPU-8f3c0000-aaaa", "GPU-8f3d0000-bbbb")):
+            card = self.run_it("probe", "--card", uuid, "--thorough", status=0).out
+            self.assertIn("all are right", card)
+            self.assertNotIn("580.95 for", card)  # the libraries were looked at before
+            self.assertIn("580.95 for", self.run_it("probe", "--alone", uuid, status=0).out)
+            [device] = [json.loads(line)["device"] for line in card.splitlines() if '"device"' in line]
+            self.assertEqual((uuid, (92, 23)[i] << 30), (device["uuid"], device["free"]))
 
     def test_wrong_arguments(self):
         self.run_it("probe", "--frobnicate", status=USAGE)
