@@ -60,7 +60,6 @@ static int read_devices(struct cuda_device *ret, uint32_t *count, struct err *er
                                   .major = major,
                                   .minor = minor,
                                   .memory_total = memory[i],
-                                  .memory_free = memory[i],
                                   .processors = 132};
         d->have = 1u << PRECISION_F32 | 1u << PRECISION_F16 | 1u << PRECISION_INT8;
         if (major >= 8)
@@ -84,6 +83,13 @@ static int list_devices(struct cuda_device *ret, uint32_t cap, uint32_t *n, stru
     return rc;
 }
 
+static uint64_t read_free_memory(uint32_t ordinal)
+{
+    uint64_t memory[MOST_GPUS];
+
+    return ordinal < read_memories(memory) ? memory[ordinal] : 0;
+}
+
 static int open_device(const char *device, const struct cuda_options *options, struct backend **ret,
                        struct err *err)
 {
@@ -102,7 +108,7 @@ static int open_device(const char *device, const struct cuda_options *options, s
     if (rc != 0 || i == count)
         return rc != 0 ? rc : err_set(err, ERR_MISSING, "no GPU '%.60s' is pretended", device);
     info = (struct backend_info){.memory_total = all[i].memory_total,
-                                 .memory_free = all[i].memory_free,
+                                 .memory_free = all[i].memory_total,
                                  .processors = all[i].processors,
                                  .have = all[i].have,
                                  .deterministic = options->deterministic,
@@ -116,9 +122,9 @@ static int open_device(const char *device, const struct cuda_options *options, s
     return rc;
 }
 
-static int check_module(bool thorough, cuda_finding_fn fn, void *arg)
+static int check_module(unsigned parts, cuda_finding_fn fn, void *arg)
 {
-    (void)thorough;
+    (void)parts;
     fn(arg, &(struct cuda_finding){.state = 0,
                                    .name = "null module",
                                    .found = "answers at once and computes nothing",
@@ -131,6 +137,7 @@ __attribute__((visibility("default"))) const struct cuda_module nightshift_cuda_
     .abi = CUDA_MODULE_ABI,
     .built_for = "no GPU: for tests",
     .devices = list_devices,
+    .free_memory = read_free_memory,
     .open = open_device,
     .check = check_module,
 };
