@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -219,4 +220,50 @@ int hub_room(const char *dir, uint64_t need_bytes, struct err *err)
                    "there, or on another disk (HF_HOME, NIGHTSHIFT_MODELS)",
                    text_bytes(need_bytes, need), dir,
                    text_bytes((uint64_t)fs.f_bavail * fs.f_frsize, capacity));
+}
+
+/* ---- files of a model's folder */
+
+int hub_file_map(const char *path, void **ret, size_t *len, struct err *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat st;
+    void *data = MAP_FAILED;
+
+    if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size > 0)
+        data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (data == MAP_FAILED)
+        err_sys(err, errno, "read %.200s", path);
+    if (fd >= 0)
+        close(fd);
+    if (data == MAP_FAILED)
+        return err->code;
+    *ret = data;
+    *len = (size_t)st.st_size;
+    return 0;
+}
+
+int hub_file_put(const char *folder, const char *name, const void *data, size_t len,
+                 struct err *err)
+{
+    char path[PATH_MAX + 64];
+
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    return replace_file(path, data, len, REPLACE_OURS, err);
+}
+
+int hub_file_is_whole(const char *folder, const char *name, const struct hub_digest *digest,
+                      const struct hub_watch *watch, bool *ret, struct err *err)
+{
+    char path[PATH_MAX + 64];
+    int fd, rc;
+
+    *ret = false;
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return errno == ENOENT ? 0 : err_sys(err, errno, "%.200s", path);
+    rc = hub_hash_same(fd, digest, watch->stop, ret, err);
+    close(fd);
+    return rc;
 }

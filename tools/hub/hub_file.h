@@ -1,8 +1,12 @@
 /* tools/hub/hub_file.h - one file from the network, or from another disk, to its place on this one,
- * whole or not at all. */
+ * whole or not at all; and the files of a model's folder, read and written. */
 #ifndef NIGHTSHIFT_TOOLS_HUB_HUB_FILE_H
 #define NIGHTSHIFT_TOOLS_HUB_HUB_FILE_H
 
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
 #include "tools/hub/hub_hash.h"
 #include "tools/hub/hub_http.h"
 
@@ -30,5 +34,16 @@ uint64_t hub_file_missing(const struct hub_file *f);
 int hub_lock(const char *path, int *ret, struct err *err);
 /* ERR_FULL when the disk of dir has less than need_bytes free. */
 int hub_room(const char *dir, uint64_t need_bytes, struct err *err);
+
+/* ---- files of a model's folder */
+
+/* The bytes of a file that is not empty, to be read. *ret is to be unmapped. */
+int hub_file_map(const char *path, void **ret, size_t *len, struct err *err);
+/* Works like replace_file, with FOLDER/name. */
+int hub_file_put(const char *folder, const char *name, const void *data, size_t len,
+                 struct err *err);
+/* Is FOLDER/name whole? A file that is missing or has another hash is not. */
+int hub_file_is_whole(const char *folder, const char *name, const struct hub_digest *digest,
+                      const struct hub_watch *watch, bool *ret, struct err *err);
 
 #endif

