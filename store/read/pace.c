@@ -82,7 +82,8 @@ int store_waiting(struct store *st, int64_t stage_id, struct store_waiting *ret,
     return 0;
 }
 
-/* Counts the most sources that any task found in a recording. */
+/* A task that has begun has the sources that were found in it. Of any other task it is not known
+ * what it will find: the most that another task found in the recording are assumed. */
 int store_apart(struct store *st, int64_t stage_id, struct store_apart *ret, struct err *err)
 {
     sqlite3_stmt *stmt = NULL;
@@ -90,11 +91,14 @@ int store_apart(struct store *st, int64_t stage_id, struct store_apart *ret, str
         st, &stmt, err,
         "WITH heard AS (SELECT o.media_id, max(x.source) AS n FROM source x "
         "CROSS JOIN task o ON o.task_id = x.task_id GROUP BY o.media_id) "
-        "SELECT count(*), ifnull(sum((h.n - 1) * max(0, ifnull(m.duration_ms, 0) - "
-        "(SELECT ifnull(sum(d.end_ms - d.start_ms), 0) FROM shard d WHERE d.task_id = t.task_id))),"
-        " 0) FROM heard h CROSS JOIN task t ON t.media_id = h.media_id AND t.stage_id = ?1 "
+        "SELECT count(*), ifnull(sum((k.n - 1) * max(0, ifnull(k.duration_ms, 0) - "
+        "(SELECT ifnull(sum(d.end_ms - d.start_ms), 0) FROM shard d WHERE d.task_id = k.task_id))),"
+        " 0) FROM (SELECT t.task_id, m.duration_ms, "
+        "coalesce((SELECT max(x.source) FROM source x WHERE x.task_id = t.task_id), "
+        "iif(t.shards_done > 0, 1, h.n)) AS n "
+        "FROM heard h CROSS JOIN task t ON t.media_id = h.media_id AND t.stage_id = ?1 "
         "JOIN media m ON m.media_id = t.media_id "
-        "WHERE t.state = 'pending' AND t.paused = 0 AND t.absent = 0",
+        "WHERE t.state = 'pending' AND t.paused = 0 AND t.absent = 0) k WHERE k.n > 1",
         "i", stage_id);
 
     if (rc != 1)

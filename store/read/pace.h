@@ -19,9 +19,9 @@ struct store_waiting { /* the tasks of a stage that wait for their source's */
     uint64_t unknown;  /* of no known length, where it is to be done, */
     uint64_t bytes;    /*   and how large these are */
 };
-struct store_apart { /* of what a stage has to do, that whose channels or tracks are known to */
-    uint64_t known;  /*   be several sources, by whatever heard it before */
-    int64_t more_ms; /* what these make beside their length: (sources - 1) times of it */
+struct store_apart { /* the tasks of a stage whose recordings have several sources, as was found */
+    uint64_t known;  /*   by the task itself, or by another one before it begins */
+    int64_t more_ms; /* the audio that these add to what is left of them: (sources - 1) times it */
 };
 /* Goes through all sources of the catalog. */
 int store_apart(struct store *st, int64_t stage_id, struct store_apart *ret, struct err *err);

@@ -391,8 +391,9 @@ static struct match_place heard_between(const struct heard *h, int64_t start_ms,
     return at;
 }
 
-/* Undoes the corrections within these words. ERR_INPUT: one of them covers other words, too. */
-static int undo_overlapped_corrections(struct correcting *c, struct match_place at, struct err *err)
+/* Undoes the corrections of these words, in whose place a new one comes. A correction that covers
+ * other words, too, would lose these with it: then ERR_INPUT, and the person decides. */
+static int undo_covered_corrections(struct correcting *c, struct match_place at, struct err *err)
 {
     size_t end = at.word + at.words;
     int rc = 0;
@@ -475,7 +476,7 @@ static int put_kept(struct correcting *c, const struct decided *d, struct err *e
                        "nothing is heard there now that it could take the place of");
     rc = put_meant(c, d, at, beside, &meant, err);
     if (rc == 0)
-        rc = undo_overlapped_corrections(c, at, err);
+        rc = undo_covered_corrections(c, at, err);
     if (rc == 0)
         rc = put_row(c->st, &c->h, at, (char *)meant.data, false, c->by, 0, err);
     buf_free(&meant);

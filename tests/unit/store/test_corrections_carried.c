@@ -143,6 +143,29 @@ TEST(what_is_kept_takes_no_neighbour)
     catalog_close(st);
 }
 
+/* A later correction of these words and their neighbour is not undone in silence. */
+TEST(what_is_kept_undoes_no_wider_correction)
+{
+    static const struct line there[] = {{0, 3200, "we saw the boat come in", true}};
+    static const struct line anew[] = {{0, 3200, "we saw the moat comes in", true}};
+    struct store *st = catalog_new();
+    struct err e = {0};
+
+    hear(st, &stage_nano, there, 1);
+    correct(st, 0, "we saw the goat come in");
+    hear(st, &stage_tiny, anew, 1);
+    correct(st, 0, "we saw the ship sailing in");
+    assert_string_equal(text_of(LIST), "boat>goat:conflict, moat comes>ship sailing:applied");
+    assert_int_equal(decide(st, 1, false, &e), ERR_INPUT);
+    assert_says(e.msg, "correction 2 stands on some of the words");
+    assert_string_equal(reads(0), "we saw the ship sailing in");
+    assert_string_equal(text_of(LIST), "boat>goat:conflict, moat comes>ship sailing:applied");
+    assert_ok(decide(st, 2, true, &e), e);
+    assert_ok(decide(st, 1, false, &e), e);
+    assert_string_equal(reads(0), "we saw the goat comes in");
+    catalog_close(st);
+}
+
 /* Where the other model begins a segment within what was corrected, each gets its share; corrected
  * again in one of them, the other one's stays, and who made it. */
 TEST(over_the_end_of_a_segment)

@@ -291,6 +291,32 @@ class Plan(unittest.TestCase):
         said = " ".join(self.text(devices="cpu").split())
         self.assertIn("2 of 3 are processed by channel or track; the estimate counts each.", said)
 
+    def test_a_recording_that_was_begun_has_the_sources_that_were_found_in_it(self):
+        self.enqueue(2)
+        connection = sqlite3.connect(self.catalog)
+        with connection:
+            connection.execute("UPDATE media SET duration_ms = 60000")
+            # Another stage found two sources in both.
+            connection.execute("INSERT INTO stage (name, model, model_dir, model_hash, params, created_at) "
+                               "VALUES ('sounds', 'gone', '/nowhere', 'cc', '{}', '2026')")
+            connection.execute("INSERT INTO task (media_id, stage_id, job_id, language, state) "
+                               "SELECT media_id, 2, 1, '', 'failed' FROM media")
+            connection.execute("INSERT INTO source SELECT task_id, n, 'channel ' || n FROM task, "
+                               "(SELECT 1 AS n UNION SELECT 2) WHERE stage_id = 2")
+
+        def apart():
+            stage, = [s for s in self.plan(devices="cpu")["stages"] if s["stage"] == "transcribe"]
+            return stage["heard_apart"]
+
+        self.assertEqual(2, apart())
+        with connection:  # The transcription of the first one begins, and mixes its channels.
+            connection.execute("UPDATE task SET shards_total = 2, shards_done = 1 WHERE task_id = 1")
+        self.assertEqual(1, apart())
+        with connection:  # It hears them apart.
+            connection.execute("INSERT INTO source VALUES (1, 1, 'channel 1'), (1, 2, 'channel 2')")
+        self.assertEqual(2, apart())
+        connection.close()
+
     def test_a_paused_catalog_is_told(self):
         self.enqueue(1)
         self.run_it("pause", "--all")
