@@ -76,16 +76,43 @@ static int unknown_option(int found, const char *word)
     return EX_USAGE;
 }
 
+static const struct command about_help = {
+    .name = "help",
+    .usage = "[COMMAND]",
+    .about = "List the commands, or explain COMMAND, as `nightshift COMMAND --help` does.",
+    .catalog = "",
+    .examples = "help\n"
+                "help enqueue",
+};
+
 static int start_command(struct cli *cli, const struct commands_entry *c, int argc, char **argv)
 {
     cli->command = c->command->name;
     return c->run(cli, argc, argv);
 }
 
+static int run_help(struct cli *cli, int argc, char **argv)
+{
+    char *ask[] = {NULL, (char *)"--help", NULL};
+    const struct commands_entry *c;
+    int status = command_parse(cli, &about_help, NULL, argc, argv);
+
+    if (status >= 0)
+        return status;
+    if (optind == argc) {
+        print_help(stdout);
+        return cli_flush(EX_OK);
+    }
+    ask[0] = argv[optind];
+    if (strcmp(ask[0], "help") == 0)
+        return command_parse(cli, &about_help, NULL, 2, ask);
+    c = commands_find(ask[0]);
+    return c ? start_command(cli, c, 2, ask) : report_unknown_command(ask[0]);
+}
+
 static int run_command(struct cli *cli, int argc, char **argv)
 {
     const struct commands_entry *c = commands_find(argv[0]);
-    char *ask[] = {NULL, (char *)"--help", NULL};
 
     if (c)
         return start_command(cli, c, argc, argv);
@@ -94,15 +121,8 @@ static int run_command(struct cli *cli, int argc, char **argv)
             cli->command = "enqueue";
             return helpers[i].run(cli, argc, argv);
         }
-    if (strcmp(argv[0], "help") == 0 && argc > 1) {
-        c = commands_find(argv[1]);
-        ask[0] = argv[1];
-        return c ? start_command(cli, c, 2, ask) : report_unknown_command(argv[1]);
-    }
-    if (strcmp(argv[0], "help") == 0) {
-        print_help(stdout);
-        return cli_flush(EX_OK);
-    }
+    if (strcmp(argv[0], "help") == 0)
+        return run_help(cli, argc, argv);
     return report_unknown_command(argv[0]);
 }
 
