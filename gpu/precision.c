@@ -14,6 +14,10 @@ static const struct {
     [PRECISION_FP8] = {"fp8", DTYPE_BF16, 1},
 };
 
+const char *const precision_choices[] = {"auto", "fp32", "tf32", "fp16",
+                                         "bf16", "int8", "fp8",  NULL};
+const char *const cache_precision_choices[] = {"auto", "16", "8", NULL};
+
 const char *precision_name(enum precision p) { return precisions[p].name; }
 
 enum dtype precision_type(enum precision p) { return precisions[p].type; }

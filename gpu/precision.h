@@ -34,6 +34,8 @@ typedef uint32_t precision_set;
 const char *precision_name(enum precision p);
 /* Also "", "f32", "f16"; ERR_USAGE names them all. */
 int precision_parse(const char *name, enum precision *ret, struct err *err);
+/* What can be asked for, for completion; ends with NULL. */
+extern const char *const precision_choices[], *const cache_precision_choices[];
 /* The type between the products, and of keys and values. */
 enum dtype precision_type(enum precision p);
 /* The type that wide products read in the end: what only they read is best written in it. */

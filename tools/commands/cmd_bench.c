@@ -113,9 +113,11 @@ static const struct command_option options[] = {
                       "use the processor if no GPU can be used")},
     {COMMAND_READ("precision", 0, take_precision, "P",
                   "auto (default), fp32, tf32, fp16, bf16, int8 or fp8: the number type to compute "
-                  "in, where a stage has a choice")},
+                  "in, where a stage has a choice"),
+     .choices = precision_choices},
     {COMMAND_READ("cache-precision", 0, take_cache, "P",
-                  "auto (default), 16 or 8: bits of the decoder's cached keys and values")},
+                  "auto (default), 16 or 8: bits of the decoder's cached keys and values"),
+     .choices = cache_precision_choices},
     {COMMAND_VALUE(COMMAND_NUMBER, "threads", 0, wanted, threads, "N",
                    "threads that compute (default: all)"),
      .low = 1, .high = 1024},

@@ -112,9 +112,6 @@ static int take_on_finish(void *at, const char *value, struct err *err)
 }
 
 #define DAY_MS (24 * 3600 * 1000)
-static const char *const precisions[] = {"auto", "fp32", "tf32", "fp16",
-                                         "bf16", "int8", "fp8",  NULL};
-static const char *const caches[] = {"auto", "16", "8", NULL};
 static const char *const log_formats[] = {"text", "json", "journal", NULL};
 
 static const struct command_option options[] = {
@@ -174,14 +171,14 @@ static const struct command_option options[] = {
      .manual = "The number type: auto, fp32, tf32, fp16, bf16, int8 or fp8, where the device has "
                "it. A processor has fp32, bf16 where it multiplies that, and int8 where it has "
                "VNNI.",
-     .choices = precisions},
+     .choices = precision_choices},
     {COMMAND_READ("cache-precision", 0, take_cache, "P",
                   "auto (default), 16 or 8: bits of the decoder's cached keys and values"),
      .manual = "Bits of the keys and values of a window that the decoder keeps and reads: auto, 16 "
                "or 8. 16 is the type of --precision, even where that has 32 bits. auto is 8 beside "
                "16 bits and less, and 16 beside 32. Slots and windows that are measured with "
                "another choice than auto are not remembered.",
-     .choices = caches},
+     .choices = cache_precision_choices},
     {COMMAND_VALUE(COMMAND_NUMBER, "slots", 0, wanted, o.slots, "N",
                    "windows of 30 s in work at the same time, for each device; default: measured "
                    "once and remembered"),
