@@ -279,8 +279,8 @@ struct unbelieved {
     char **paths;
     size_t path_count; /* 0: all */
     uint64_t counts[TEXTLESS_KINDS];
-    uint32_t limit, shown;
-    enum store_textless kind; /* of those that are shown; TEXTLESS_KINDS: they are counted */
+    uint32_t limit;
+    struct buf lines[TEXTLESS_KINDS]; /* of the first ones of each kind, up to the limit */
 };
 
 /* At or below it? */
@@ -303,10 +303,11 @@ static int on_unbelieved(void *arg, const struct store_textless_row *row)
     text = buf_cstr(&name);
     for (size_t i = 0; text && i < u->path_count; i++)
         wanted |= lies_in(text, u->paths[i]);
-    if (wanted && u->kind == TEXTLESS_KINDS)
-        u->counts[row->kind]++;
-    else if (wanted && text && row->kind == u->kind && (u->limit == 0 || u->shown++ < u->limit))
-        printf("%12lld  %s\n", (long long)row->media_id, text);
+    if (wanted && (u->limit == 0 || u->counts[row->kind] < u->limit))
+        buf_printf(&u->lines[row->kind], "%12lld  %s\n", (long long)row->media_id,
+                   text ? text : "");
+    u->lines[row->kind].failed |= !text;
+    u->counts[row->kind] += wanted;
     buf_free(&name);
     return 0;
 }
@@ -316,17 +317,19 @@ static int print_unbelieved(struct store *st, struct unbelieved u, bool after, s
 {
     int rc = store_textless_each(st, on_unbelieved, &u, err);
 
-    for (int i = TEXTLESS_UNBELIEVED; rc == 0 && i <= TEXTLESS_DOUBTFUL; i++) {
+    for (int i = TEXTLESS_UNBELIEVED; i <= TEXTLESS_DOUBTFUL; i++) {
+        const struct buf *lines = &u.lines[i];
         struct buf b = BUF_INIT;
 
-        u.kind = (enum store_textless)i;
-        u.shown = 0;
-        if (textless_say(u.counts, u.kind, &b) && buf_cstr(&b)) {
+        if (rc == 0 && lines->failed)
+            rc = err_set(err, ERR_NOMEM, "out of memory");
+        if (rc == 0 && textless_say(u.counts, (enum store_textless)i, &b) && buf_cstr(&b)) {
             fputs(after ? "\n" : "", stdout);
             cli_wrap(stdout, buf_cstr(&b), 0, 0);
-            rc = store_textless_each(st, on_unbelieved, &u, err);
+            fwrite(lines->data, 1, lines->len, stdout);
         }
         buf_free(&b);
+        buf_free(&u.lines[i]);
     }
     return rc;
 }
@@ -414,9 +417,7 @@ static int doubts_in(struct page *p, struct store *st, const struct wanted *w, c
             rc = print_nothing(st, chosen, &p->err);
         if (rc >= 0 && !w->of && !w->speaker && !w->language)
             rc = print_unbelieved(
-                st,
-                (struct unbelieved){
-                    .paths = paths, .path_count = n, .limit = w->limit, .kind = TEXTLESS_KINDS},
+                st, (struct unbelieved){.paths = paths, .path_count = n, .limit = w->limit},
                 p->shown > 0, &p->err);
     }
     buf_free(&p->last);
