@@ -196,8 +196,7 @@ static int report_search_end(struct cli *cli, struct store *st, const struct sea
     if (rc == ERR_USAGE)
         return cli_usage(cli, "%s", err->msg);
     if (rc < 0)
-        return cli_fail("search", err,
-                        rc == ERR_EMPTY ? "`nightshift enqueue --embed` makes them." : NULL);
+        return cli_fail("search", err, NULL);
     if (!cli->json && h->shown == 0)
         print_nothing(st, h, wish);
     else if (!cli->json && h->more)

@@ -266,6 +266,13 @@ static int search_nearest(struct candidates *c, enum search_way way, const char 
     int rc = find_stage(
         c->st, way == SEARCH_MEANING ? stage_embed_text.name : stage_embed_audio.name, &stage, err);
 
+    if (rc == ERR_EMPTY)
+        return err_set(err, rc,
+                       way == SEARCH_MEANING
+                           ? "nothing here can be found by its meaning yet. `nightshift enqueue "
+                             "--embed` prepares that"
+                           : "nothing here can be found by its sound yet. `nightshift enqueue "
+                             "--embed-audio` prepares that");
     if (rc != 0)
         return rc;
     rc = search_vector(&stage, text, &v, err);
