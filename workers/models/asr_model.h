@@ -206,6 +206,7 @@ struct asr_setup {
 
 /* A row of asr_family.c. */
 struct asr_family {
+    const char *own_language; /* code of the one that a model knows whose vocabulary names none */
     /* be is borrowed until ops->free. ERR_MODEL says what is wrong with which file. */
     int (*open)(const struct asr_setup *setup, struct backend *be, struct asr_model **ret,
                 struct err *err);

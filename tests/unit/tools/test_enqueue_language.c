@@ -75,6 +75,8 @@ TEST(test_refused)
     }
 }
 
+static const char *own = "en"; /* of a family whose models of one language know that */
+
 static int check(const struct vocabulary *v, const char *codes, char ret[64], struct err *err)
 {
     struct transcribe_params p;
@@ -82,7 +84,7 @@ static int check(const struct vocabulary *v, const char *codes, char ret[64], st
 
     transcribe_params_default(&p);
     strcpy(p.language, codes);
-    rc = enqueue_language_check(v, &p, err);
+    rc = enqueue_language_check(v, own, &p, err);
     strcpy(ret, p.language);
     return rc;
 }
@@ -106,8 +108,8 @@ TEST(test_model)
     assert_says(e.msg, "'xx'. Try one of: en es");
 }
 
-/* It has no tokens of languages: English is what it does anyway, said or not. */
-TEST(test_english_only)
+/* It has no tokens of languages: what its family says is what it does anyway, said or not. */
+TEST(test_one_language)
 {
     struct vocabulary_source source = {.generation = "{\"is_multilingual\":false}"};
     struct buf tokenizer = BUF_INIT;
@@ -130,6 +132,15 @@ TEST(test_english_only)
     assert_says(e.msg, "knows only English, not 'es'");
     assert_int_equal(check(v, "de,en", left, &e), ERR_USAGE);
     assert_says(e.msg, "not 'de,en'");
+    own = "de";
+    assert_ok(check(v, "de", left, &e), e);
+    assert_string_equal(left, "");
+    assert_int_equal(check(v, "en", left, &e), ERR_USAGE);
+    assert_says(e.msg, "knows only German, not 'en'");
+    own = "yue-x"; /* a code without a name */
+    assert_int_equal(check(v, "en", left, &e), ERR_USAGE);
+    assert_says(e.msg, "knows only yue-x, not 'en'");
+    own = "en";
     vocabulary_free(v);
     buf_free(&tokenizer);
 }

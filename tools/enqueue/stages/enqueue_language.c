@@ -127,17 +127,28 @@ static int report_unknown_language(const struct vocabulary *v, const char *code,
     return rc;
 }
 
-int enqueue_language_check(const struct vocabulary *v, struct transcribe_params *p, struct err *err)
+const char *enqueue_language_shown(const char *code, char ret[ENQUEUE_LANGUAGE_LEN])
+{
+    const char *name = language_name(code);
+
+    utf8_copy(ret, ENQUEUE_LANGUAGE_LEN, name ? name : code);
+    if (name && ret[0] >= 'a' && ret[0] <= 'z')
+        ret[0] = (char)(ret[0] - 'a' + 'A');
+    return ret;
+}
+
+int enqueue_language_check(const struct vocabulary *v, const char *own, struct transcribe_params *p,
+                           struct err *err)
 {
     const char *list = p->language;
-    char code[TRANSCRIBE_CODE_LEN];
+    char code[TRANSCRIBE_CODE_LEN], name[ENQUEUE_LANGUAGE_LEN];
 
     if (!vocabulary_multilingual(v)) {
-        if (p->language[0] && strcmp(p->language, "en") != 0)
+        if (p->language[0] && strcmp(p->language, own) != 0)
             return err_set(err, ERR_USAGE,
-                           "this model knows only English, not '%s'. Leave --language out, or try "
+                           "this model knows only %s, not '%s'. Leave --language out, or try "
                            "another --model",
-                           p->language);
+                           enqueue_language_shown(own, name), p->language);
         memset(p->language, 0, sizeof(p->language));
         return 0;
     }

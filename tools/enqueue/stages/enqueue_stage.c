@@ -22,13 +22,14 @@ void enqueue_stage_free(struct enqueue_stage *s)
 
 /* ------------------------------------------------------------------------------- the model */
 
-static int check_language(const struct vocabulary *v, struct transcribe_params *p, struct err *err)
+static int check_language(const struct vocabulary *v, const char *own, struct transcribe_params *p,
+                          struct err *err)
 {
     if (p->translate && vocabulary_ids(v)->translate < 0)
         return err_set(err, ERR_USAGE, "this model cannot translate. Try another --model");
     if (!vocabulary_multilingual(v))
         p->multilingual = false;
-    return enqueue_language_check(v, p, err);
+    return enqueue_language_check(v, own, p, err);
 }
 
 static int check_tokens(const struct vocabulary *v, const struct transcribe_params *p,
@@ -111,7 +112,8 @@ static void drop_own_bound(const struct vocabulary *v, struct transcribe_params 
 }
 
 /* p: also freed of what the model says itself. */
-static int check_model(const char *dir, struct transcribe_params *p, bool *english, struct err *err)
+static int check_model(const char *dir, struct transcribe_params *p, const char **only_language,
+                       struct err *err)
 {
     const struct asr_family *family = asr_family_of(dir);
     struct vocabulary *v = NULL;
@@ -119,8 +121,8 @@ static int check_model(const char *dir, struct transcribe_params *p, bool *engli
     int rc = family->vocabulary(dir, &v, err);
 
     if (rc == 0)
-        rc = check_language(v, p, err);
-    *english = rc == 0 && !vocabulary_multilingual(v);
+        rc = check_language(v, family->own_language, p, err);
+    *only_language = rc == 0 && !vocabulary_multilingual(v) ? family->own_language : NULL;
     if (rc == 0)
         rc = check_tokens(v, p, err);
     if (rc == 0)
@@ -178,7 +180,7 @@ int enqueue_stage_find(const char *model, const struct transcribe_params *p,
     int rc = model_dir_find(model, &ret->dir, err);
 
     if (rc == 0)
-        rc = check_model(ret->dir, &own, &ret->english, err);
+        rc = check_model(ret->dir, &own, &ret->only_language, err);
     if (rc == 0)
         rc = model_dir_hash(ret->dir, ret->hash, err);
     if (rc == 0)

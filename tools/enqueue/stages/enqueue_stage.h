@@ -18,7 +18,7 @@ int enqueue_stage_vad(struct enqueue_params *p, char *note, size_t note_len, str
 struct enqueue_stage { /* owned; enqueue_stage_free */
     char *dir, *params;
     char hash[MODEL_HASH_LEN];
-    bool english; /* the model knows no other language */
+    const char *only_language; /* code of the one that the model knows; NULL: it knows several */
 };
 
 /* *stage borrows from model and *ret. ERR_USAGE: this model cannot do that; ERR_MODEL. The caller

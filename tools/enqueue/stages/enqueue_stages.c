@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "store/read/read.h"
 #include "tools/cli/cli.h"
+#include "tools/enqueue/stages/enqueue_language.h"
 #include "tools/enqueue/stages/enqueue_model.h"
 #include "tools/enqueue/stages/enqueue_usual.h"
 #include "tools/model_check.h"
@@ -83,6 +84,7 @@ static int find_voice(struct enqueue_wish *w, struct enqueue_stages *ret, char d
 static int find_transcription(struct enqueue_wish *w, struct store *known,
                               struct enqueue_stages *ret, char doing[200], struct err *err)
 {
+    char language[ENQUEUE_LANGUAGE_LEN];
     int rc = find_voice(w, ret, doing, err);
 
     if (rc != 0)
@@ -101,10 +103,11 @@ static int find_transcription(struct enqueue_wish *w, struct store *known,
     rc = enqueue_stage_find(w->model, &w->params.params, &ret->own[0], &ret->transcribe, err);
     if (rc != 0)
         return report_missing_model(w, 0, w->model, rc, doing, err);
-    if (ret->own[0].english && enqueue_params_many_languages(&w->params))
+    if (ret->own[0].only_language && enqueue_params_many_languages(&w->params))
         snprintf(ret->note + strlen(ret->note), sizeof(ret->note) - strlen(ret->note),
-                 "%s--multilingual does nothing with this model, which knows only English.",
-                 ret->note[0] ? " " : "");
+                 "%s--multilingual does nothing with this model, which knows only %s.",
+                 ret->note[0] ? " " : "",
+                 enqueue_language_shown(ret->own[0].only_language, language));
     doing[0] = 0;
     return w->on_known ? must_be_there(enqueue_wish_on_source(w), known, ret, err) : 0;
 }

@@ -663,6 +663,7 @@ static int predict_unloaded(const struct asr_setup *setup, bool halves, struct a
 }
 
 const struct asr_family whisper_family = {
+    .own_language = "en",
     .open = open_model,
     .vocabulary = whisper_vocabulary,
     .check = check_headers,
