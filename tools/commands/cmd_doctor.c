@@ -56,6 +56,8 @@ static void look_at_all(struct doctor *d, struct devices *all)
         doctor_trials(d, all);
 }
 
+static bool is_ready(const struct doctor *d) { return d->bad == 0 && d->transcribes; }
+
 static void print_conclusion(const struct doctor *d, const struct devices *all)
 {
     json_t *o;
@@ -68,7 +70,7 @@ static void print_conclusion(const struct doctor *d, const struct devices *all)
                                : "\nReady.");
         return;
     }
-    o = json_pack("{s:b, s:o, s:O}", "ok", d->bad == 0, "devices", doctor_inventory(all), "checks",
+    o = json_pack("{s:b, s:o, s:O}", "ok", is_ready(d), "devices", doctor_inventory(all), "checks",
                   d->rows);
     json_dumpf(o, stdout, JSON_INDENT(2));
     putchar('\n');
@@ -99,7 +101,8 @@ const struct command command_doctor = {
                 "doctor --json | jq '.checks[] | select(.state != \"ok\")'\n"
                 "doctor --quick --json | jq .devices",
     .notes = "The CUDA backend has run on an H100 and an H200 alone.",
-    .statuses = "0 if nothing is broken (there may be warnings), otherwise 69.",
+    .statuses = "0 if the machine is ready (there may be warnings), 69 if something is broken, "
+                "otherwise 78: there is no model to transcribe with.",
 };
 
 int cmd_doctor(struct cli *cli, int argc, char **argv)
@@ -130,5 +133,5 @@ int cmd_doctor(struct cli *cli, int argc, char **argv)
         signal((int)stopped, SIG_DFL);
         raise((int)stopped);
     }
-    return cli_flush(d.bad > 0 ? EX_UNAVAILABLE : EX_OK);
+    return cli_flush(d.bad > 0 ? EX_UNAVAILABLE : is_ready(&d) ? EX_OK : EX_CONFIG);
 }
