@@ -8,6 +8,7 @@
 #include "tools/cli/cli.h"
 #include "tools/cli/text.h"
 #include "tools/commands/commands.h"
+#include "tools/recording.h"
 #include "tools/writer.h"
 
 struct kind {
@@ -67,11 +68,67 @@ static void print_result(const struct cli *cli, const struct kind *k, bool whole
 static const char *unknown_hint(const struct wanted *w)
 {
     return w->job != 0 ? "`nightshift status --jobs` lists the jobs."
-                       : "Give its whole path, as `nightshift show PART-OF-ITS-NAME` prints it.";
+                       : "Try another part of its path, or `nightshift search` for its words.";
 }
 
+static int take_place(void *arg, const struct read_recording *r)
+{
+    char **ret = arg;
+    struct buf place = BUF_INIT;
+
+    buf_put(&place, r->path_raw, r->path_raw_len);
+    if (r->member_raw_len > 0) {
+        buf_printf(&place, "//");
+        buf_put(&place, r->member_raw, r->member_raw_len);
+    }
+    *ret = buf_cstr(&place) ? strdup(buf_cstr(&place)) : NULL;
+    buf_free(&place);
+    return *ret ? 0 : ERR_NOMEM;
+}
+
+/* The place of the recording that was named as `show` takes it: by its number, or a part of its
+ * name. The caller frees *ret. ERR_MISSING, ERR_USAGE: as recording_find. */
+static int find_named_place(struct store *st, const char *what, char **ret, struct err *err)
+{
+    int64_t id = 0;
+    int rc = recording_find(st, what, &id, err);
+
+    if (rc == 0)
+        rc = read_recording_by_id(st, id, take_place, ret, err);
+    return rc < 0 && err->code == 0 ? err_set(err, rc, "%s", err_name(rc)) : rc;
+}
+
+/* What lies at or below a path of the catalog; else one recording, whose place is printed. A whole
+ * path that is not there is a slip, and no part of a name. typed: the path as it was typed. */
+static int request_one(struct cli *cli, struct writer *writer, struct request *rq, const char *path,
+                       const char *typed, struct request_reply *reply, struct err *err)
+{
+    struct err of_path = {0};
+    char *place = NULL;
+    int rc;
+
+    rq->select_path = path;
+    rc = writer_request(writer, rq, reply, &of_path);
+    if (rc != ERR_MISSING || typed[0] == '/') {
+        *err = of_path;
+        return rc;
+    }
+    rc = find_named_place(writer_store(writer), typed, &place, err);
+    if (rc == ERR_MISSING)
+        *err = of_path;
+    if (rc == 0) {
+        rq->select_path = place;
+        rc = writer_request(writer, rq, reply, err);
+    }
+    if (rc == 0 && !cli->json && !cli->quiet)
+        cli_print(place, 0);
+    free(place);
+    return rc;
+}
+
+/* typed: the paths as they were typed. */
 static int request_all(struct cli *cli, const struct kind *k, const struct wanted *w, char **paths,
-                       uint32_t n)
+                       char **typed, uint32_t n)
 {
     struct request rq = {.type = k->type, .select_job = w->job, .priority = w->priority};
     struct request_reply reply = {0};
@@ -95,11 +152,10 @@ static int request_all(struct cli *cli, const struct kind *k, const struct wante
         rc = writer_request(writer, &rq, &reply, &err);
     affected = reply.affected;
     for (uint32_t i = 0; rc == 0 && i < n; i++) {
-        rq.select_path = paths[i];
-        rc = writer_request(writer, &rq, &reply, &err);
-        if (rc == ERR_MISSING) {
+        rc = request_one(cli, writer, &rq, paths[i], typed[i], &reply, &err);
+        if (rc == ERR_MISSING || rc == ERR_USAGE) {
             if (!w->all) { /* as enqueue: said, and the others are done */
-                cli_fail(k->purpose, &err, unknown_hint(w));
+                cli_fail(k->purpose, &err, rc == ERR_MISSING ? unknown_hint(w) : NULL);
                 unknown++;
             }
             err = (struct err){0};
@@ -121,7 +177,7 @@ static int run_request(struct cli *cli, const struct kind *k, int argc, char **a
 {
     struct wanted w = {0};
     struct err err = {0};
-    char **paths;
+    char *root[] = {(char *)"/"}, **typed, **paths;
     uint32_t n = 0;
     int status = command_parse(cli, k->command, &w, argc, argv);
 
@@ -140,8 +196,9 @@ static int run_request(struct cli *cli, const struct kind *k, int argc, char **a
         return cli_fail("change the catalog", &err, NULL);
     }
     /* Everything by its place, which is more than without any. */
-    if (w.all && k->type == REQUEST_RETRY && cli_place("/", &paths[n], &err) == 0)
+    if (w.all && k->type == REQUEST_RETRY && cli_place(root[0], &paths[n], &err) == 0)
         n++;
+    typed = n > 0 ? root : argv + optind;
     for (; err.code == 0 && optind < argc; optind++)
         if (cli_place(argv[optind], &paths[n], &err) == 0)
             n++;
@@ -150,7 +207,7 @@ static int run_request(struct cli *cli, const struct kind *k, int argc, char **a
     else if (cli_catalog(cli, false, &err) != 0)
         status = cli_fail("find the catalog", &err, NULL);
     else
-        status = request_all(cli, k, &w, paths, n);
+        status = request_all(cli, k, &w, paths, typed, n);
     for (uint32_t i = 0; i < n; i++)
         free(paths[i]);
     free(paths);
@@ -167,10 +224,12 @@ static int run_request(struct cli *cli, const struct kind *k, int argc, char **a
                       "only recordings of this job (see `nightshift status`)"),              \
             .manual = "Only recordings that this job enqueued.", .low = 1, .high = INT32_MAX \
     }
-#define SHARED                                                                                \
-    .json = "how many recordings, as JSON", .quiet = "print only errors and warnings",        \
-    .statuses = "0; 66 if the catalog has no recording at PATH, or no such job; others: see " \
-                "sysexits.h."
+#define SHARED                                                                                   \
+    .json = "how many recordings, as JSON", .quiet = "print only errors and warnings",           \
+    .notes = "PATH may also be the number of a recording, or a part of its name that no other "  \
+             "has, as for `nightshift show`.",                                                   \
+    .statuses = "0; 66 if the catalog has no recording at PATH, several fit it, or there is no " \
+                "such job; others: see sysexits.h."
 
 static const struct command_option retry_options[] = {
     ALL("all of them, also those of `cancel --failed`"), JOB, {0}};
