@@ -222,6 +222,30 @@ static bool has_titles(const struct command_rows *rows)
     return false;
 }
 
+/* Prints the usual options in a group of their own, in the order in which `usual` has them, and
+ * takes them out of theirs. A group whose first option goes keeps its title. */
+static void put_usual(const struct command *c, size_t at, struct command_rows *own, struct buf *out)
+{
+    const char *title = "Most used";
+
+    for (const char *name = c->usual; name && *name; name += strcspn(name, " ")) {
+        size_t len, i = 0;
+
+        name += strspn(name, " ");
+        len = strcspn(name, " ");
+        while (i < own->count &&
+               (strncmp(own->list[i].name, name, len) != 0 || own->list[i].name[len]))
+            i++;
+        assert(i < own->count && own->list[i].help[0]);
+        if (i + 1 < own->count && !own->list[i + 1].title)
+            own->list[i + 1].title = own->list[i].title;
+        own->list[i].title = title;
+        put_option(&own->list[i], 0, at, out);
+        memmove(&own->list[i], &own->list[i + 1], (--own->count - i) * sizeof(own->list[0]));
+        title = NULL;
+    }
+}
+
 void command_help(const struct command *c, struct buf *out)
 {
     struct command_option common[COMMON_MAX];
@@ -235,6 +259,7 @@ void command_help(const struct command *c, struct buf *out)
     put_lines(out, "Usage: ", c->usage, c->name);
     put_paragraphs(out, c->about);
     buf_printf(out, "\n");
+    put_usual(c, at, &own, out);
     for (size_t i = 0; i < own.count; i++)
         before = put_option(&own.list[i], before, at, out);
     if (has_titles(&own))

@@ -97,6 +97,8 @@ struct command {
     const char *usage; /* behind "nightshift NAME ", a line for each form */
     const char *about;
     const struct command_option *options; /* ends with {0}; NULL: none */
+    /* Names between blanks of options that --help shows before all groups; NULL: none. */
+    const char *usual;
     /* Help texts of the common options; NULL: the command does not have that option. */
     const char *json, *quiet, *verbose;
     const char *catalog;  /* NULL: "the catalog"; "": there is none */

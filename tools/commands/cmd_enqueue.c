@@ -149,6 +149,7 @@ const struct command command_enqueue = {
         "The options become the recipe of PATH. Without options it uses the recipe of PATH or of "
         "the nearest folder above it (see `nightshift recipe`).",
     .options = options,
+    .usual = "model language diarize sounds dry-run",
     .json = "the summary as JSON",
     .quiet = "print only errors and warnings",
     .examples = "enqueue /archive/1990\n"

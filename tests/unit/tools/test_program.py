@@ -538,6 +538,28 @@ class Requests(Program):
         self.assertFalse(json.loads(self.run_it("status", "--json").out)["paused"])
         self.run_it("retry", "--all", deep, status=64)
 
+    def test_a_recording_by_a_part_of_its_name(self):
+        self.fill()
+        self.put("z.zip", b"")
+        with zipfile.ZipFile(os.path.join(self.archive, "z.zip"), "w") as z:
+            z.writestr("in/seasons.wav", wav(9))
+        self.enqueue()
+        done = self.run_it("cancel", "seasons", status=0)
+        self.assertEqual([os.path.join(self.archive, "z.zip") + "//in/seasons.wav",
+                          "1 recording cancelled; `nightshift retry` takes it up again."], done.out.splitlines())
+        self.assertEqual([("in/seasons.wav",)], self.sql("SELECT member FROM tasks WHERE state = 'cancelled'"))
+        number, = self.sql("SELECT media_id FROM recordings WHERE path LIKE '%/c.wav'")[0]
+        self.assertEqual(1, self.affected("cancel", str(number)))
+        for command in ("cancel", "pause", "retry"):
+            done = self.run_it(command, ".wav", "b.mp3", status=66)  # the other one is done
+            self.assertIn(f"cannot {command}: '.wav' fits 4 recordings. Try its number, or more of its path", done.err)
+            self.assertEqual(4, done.err.count(".wav\n"), done.err)
+            self.assertEqual(os.path.join(self.archive, "b.mp3"), done.out.splitlines()[0])
+        self.assertEqual(2, self.affected("retry"))
+        # A whole path that is not there is no part of a name.
+        self.run_it("cancel", os.path.join(self.archive, "a.wa"), status=66)
+        self.assertIn(f"at or below '{os.path.join(self.dir, 'nothing')}'", self.run_it("cancel", "nothing", status=66).err)
+
     def test_priority(self):
         self.fill()
         self.enqueue()
@@ -1223,6 +1245,12 @@ class Completion(Program):
                 self.assertLessEqual({f"--{name}" for name in re.findall(r"(?m)^ +(?:-\w, )?--([a-z-]+)", own)},
                                      {option.rstrip("=") for option in self.of(command, "--")})
         self.assertEqual(["status"], self.of("help", "st"))
+        # `run` takes those of `enqueue`, which its help does not list.
+        listed = self.run_it("run", "--help", status=0).out
+        for option in ("--beam-size=", "--diarize", "--include=", "--language="):
+            self.assertNotIn("  " + option, listed)
+            self.assertIn(option, self.of("run", "--"))
+        self.assertEqual(["--task=transcribe", "--task=translate"], self.of("run", "--task=tr"))
         self.assertEqual(["status"], self.of("-c", self.catalog, "st"))
         self.assertEqual([], self.of("nonsense", "--"))
 
@@ -1236,6 +1264,9 @@ class Completion(Program):
             self.assertEqual(["--diarize=diarization-nano"], self.of(command, "--diarize=d"))
             self.assertEqual([], self.of(command, "--diarize=wh"))  # that one is not for it
         self.assertEqual(["large-v3", "large-v3-turbo"], self.of("bench", "-m", "l"))
+        for command in ("run", "bench"):
+            self.assertEqual(["--precision=fp16", "--precision=fp32", "--precision=fp8"], sorted(self.of(command, "--precision=fp")))
+            self.assertEqual(["auto", "16", "8"], self.of(command, "--cache-precision", ""))
         self.assertEqual(["srt"], self.of("export", "-f", "s"))
         for words in (["-c", ""], ["enqueue", ""], ["enqueue", "--diarize", ""], ["run", "--shard", ""]):
             self.assertEqual([], self.of(*words))  # files, or nobody knows
@@ -1784,12 +1815,22 @@ class Output(Program):
             with self.subTest(command=command):
                 json.loads(self.run_it(*command, "--json").out)
 
+    def test_what_matters_first_stands_first(self):
+        text = self.run_it("enqueue", "--help", status=0).out
+        options = text[:text.index("Examples:")]
+        first = re.search(r"(?s)\nMost used:\n(.*?)\nWhich files are taken:\n", options).group(1)
+        names = r"(?m)^  (?:-\w, |    )--([a-z-]+)"
+        self.assertEqual(["model", "language", "diarize", "sounds", "dry-run"], re.findall(names, first))
+        every = re.findall(names, options)
+        self.assertEqual(sorted(set(every)), sorted(every))  # each once
+        self.assertIn("\nOther stages, each with its own model (MODEL: a name or folder):\n      --num-speakers=N", options)
+
     def test_help_of_every_command(self):
         with open(PAGE, encoding="utf-8") as file:
             known = set(re.findall(r"--[a-z][a-z-]*", file.read().replace("Fl Fl ", "--")))
         for command in ("enqueue recipe run status report show search export retry cancel pause resume plan doctor "
                         "model bench score speakers doubts describe verify correct pin forget erase split merge slurm "
-                        "version").split():
+                        "version help").split():
             with self.subTest(command=command):
                 text = self.run_it(command, "--help", status=0).out
                 self.assertTrue(text.startswith("Usage: nightshift " + command))
