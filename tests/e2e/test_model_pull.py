@@ -18,7 +18,7 @@ import unittest
 import hub_server
 import night
 import tiny_models
-from hub_server import COMMIT, ID
+from hub_server import COMMIT, ID, SILERO_BYTES, SILERO_PACKAGE, silero_package
 
 SILERO = os.path.join(night.SHARED, "models/silero-vad/silero_vad_16k.safetensors")
 # Resemblyzer's package as PyPI has it (15.7 MB): `pip download --no-deps resemblyzer==0.1.4`.
@@ -277,7 +277,7 @@ class Whole(Pull):
 
     def test_silero_needs_its_own_file(self):
         folder = os.path.join(self.dir, "home/.local/share/nightshift/models/silero-vad")
-        self.hub.files["silero_vad_16k.safetensors"] = b"x" * 1239748
+        self.hub.files[SILERO_PACKAGE] = b"x" * SILERO_BYTES
         self.hub.elsewhere = False
         url = f"{self.hub.url}/snakers4/silero-vad/resolve/{COMMIT}"
         said = self.pull("silero-vad", status=76, NIGHTSHIFT_SILERO_URL=url, HF_TOKEN="hf_secret")
@@ -293,15 +293,14 @@ class Whole(Pull):
 
     @unittest.skipUnless(os.path.exists(SILERO), f"{SILERO} is not here")
     def test_silero(self):
-        with open(SILERO, "rb") as file:
-            self.hub.files["silero_vad_16k.safetensors"] = file.read()
+        self.hub.files[SILERO_PACKAGE] = silero_package(os.path.dirname(SILERO))
         self.hub.elsewhere = False
         env = {"NIGHTSHIFT_SILERO_URL": f"{self.hub.url}/snakers4/silero-vad/resolve/{COMMIT}"}
         answer = self.pull("silero-vad", **env)
         self.assertIn("silero-vad is whole and can be used", answer.out)
         path = os.path.join(self.dir, "home/.local/share/nightshift/models/silero-vad",
                             "silero_vad_16k.safetensors")
-        self.assertTrue(os.path.isfile(path))
+        self.assertEqual([".lock", "LICENSE", os.path.basename(path)], sorted(os.listdir(os.path.dirname(path))))
         self.assertIn("Nothing was fetched", self.pull("silero-vad", **env).out)
         self.nightshift("model", "check", "silero-vad", status=0)
         self.assertEqual(path + "\n", self.nightshift("model", "path", "silero-vad", status=0).out)

@@ -13,6 +13,7 @@ import unittest
 
 import night
 import tiny_models
+from hub_server import SILERO_BYTES, SILERO_PACKAGE, silero_package
 from test_model_pull import Pull, SILERO, WEIGHTS, nano
 
 BASE = "openai/whisper-base"
@@ -43,7 +44,7 @@ class Setup(Pull):
         folder = tiny_models.encoder(os.path.join(self.dir, "encoder"))
         self.hub.models[BASE] = nano()
         self.hub.models[MEANING] = {name: read(folder, name) for name in ("config.json", "tokenizer.json", WEIGHTS)}
-        self.hub.files["silero_vad_16k.safetensors"] = read(SILERO)
+        self.hub.files[SILERO_PACKAGE] = silero_package(os.path.dirname(SILERO))
         self.hub.elsewhere = False
         self.own = os.path.join(self.dir, "home/.local/share/nightshift/models")
 
@@ -124,12 +125,12 @@ class Setup(Pull):
 
     def test_a_wrong_hash(self):
         self.speakers()
-        self.hub.files["silero_vad_16k.safetensors"] = bytes(1239748)
+        self.hub.files[SILERO_PACKAGE] = bytes(SILERO_BYTES)
         answer = self.set_up("--yes", "--model", "base", status=76)
         self.assertRegex(answer.err, "cannot fetch 'silero-vad': .*another hash")
         self.assertEqual(dict(dict.fromkeys(PARTS, "here"), **{"silero-vad": "to fetch"}),
                          self.states(self.set_up(status=64)))
-        self.hub.files["silero_vad_16k.safetensors"] = read(SILERO)
+        self.hub.files[SILERO_PACKAGE] = silero_package(os.path.dirname(SILERO))
         self.assertIn("All of it is here.", self.set_up("--yes").out)
 
     def test_without_whisper_nothing_is_next(self):
@@ -323,7 +324,7 @@ class Setup(Pull):
     def test_what_is_here_is_saved_where_not_all_is(self):
         """Also where it was here before, and nothing of the rest can be had."""
         stick = os.path.join(self.dir, "stick")
-        del self.hub.files["silero_vad_16k.safetensors"]
+        del self.hub.files[SILERO_PACKAGE]
         self.set_up("--model", "base", "--save", stick, status=64)  # nobody said yes
         self.assertFalse(os.path.exists(stick))
         answer = self.set_up("--yes", "--model", "base", "--save", stick, status=66)

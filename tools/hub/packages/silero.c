@@ -1,45 +1,70 @@
-/* Silero's model of voice activity: one file of its project's source tree, at one of its releases,
- * of which the hash is known here. */
+/* Silero's model of voice activity: two members of its project's package on PyPI, of which the
+ * hashes and the places are known here. The package has 11 MB; only the members are fetched. */
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tools/hub/hub.h"
-#include "tools/hub/hub_file.h"
-#include "tools/hub/hub_http.h"
 #include "tools/hub/packages/own_models.h"
+#include "tools/hub/packages/zip_part.h"
 #include "workers/models/silero/silero.h"
 
-#define SILERO_PAGE "https://github.com/snakers4/silero-vad"
-#define SILERO_BYTES 1239748
-#define SILERO_SHA256 "c59271c284ae9c8335d795d60e0bfdb71aaaceec578d9bd9ffc1b8153c319ea1"
+#define PACKAGE "silero_vad-6.2.3-py3-none-any.whl"
+#define PACKAGE_PAGE "https://pypi.org/project/silero-vad"
+
+/* The licence first: the weights are never there without it. */
+static const struct hub_member members[] = {
+    {"LICENSE", /* silero_vad-6.2.3.dist-info/licenses/LICENSE */
+     11314499,
+     632,
+     1075,
+     {"8312e411bdfe87de9f51366d15f323ea98b0c117117ee3eb509ac41ab59539ca"},
+     {"2e63e9a38b6e8fc0c7bc37ce174caca1862870856c6daf5697cfb785e925520b"}},
+    {SILERO_FILE, /* silero_vad/data/silero_vad_16k.safetensors */
+     3944829,
+     1078909,
+     1239748,
+     {"f6c295c78e0ce6ca14b9c1ce01361ff1708f653be52cb4f7ba8018e417fe2b26"},
+     {"c59271c284ae9c8335d795d60e0bfdb71aaaceec578d9bd9ffc1b8153c319ea1"}},
+};
+#define MEMBERS (sizeof(members) / sizeof(members[0]))
+
+/* A file with another hash is not kept, also where the network is forbidden: it is small, and what
+ * it hears decides what is transcribed. */
+static int drop_damaged(const struct hub_watch *watch, const char *folder, struct err *err)
+{
+    char path[PATH_MAX + 64];
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < MEMBERS; i++) {
+        bool whole = false;
+
+        rc = hub_is_whole(folder, members[i].name, &members[i].digest, watch, &whole, err);
+        snprintf(path, sizeof(path), "%s/%s", folder, members[i].name);
+        if (rc == 0 && !whole && unlink(path) != 0 && errno != ENOENT)
+            rc = err_sys(err, errno, "remove %.200s", path);
+    }
+    return rc;
+}
 
 static int fetch_silero(const struct hub_settings *s, const struct hub_watch *watch,
                         const char *folder, struct hub_pulled *ret, struct err *err)
 {
-    char path[PATH_MAX + 64], url[1200];
-    struct hub_file f = {.name = SILERO_FILE,
-                         .url = url,
-                         .path = path,
-                         .digest = {SILERO_SHA256},
-                         .size_bytes = SILERO_BYTES};
-    const struct hub_server server = {
-        .base = s->silero, .variable = "NIGHTSHIFT_SILERO_URL", .page = SILERO_PAGE};
-    struct hub_http *http = NULL;
+    const struct hub_package package = {
+        .name = PACKAGE,
+        .server = {.base = s->silero, .variable = "NIGHTSHIFT_SILERO_URL", .page = PACKAGE_PAGE}};
+    char path[PATH_MAX + 64];
     uint64_t got = 0;
-    int rc;
+    int rc = drop_damaged(watch, folder, err);
 
-    snprintf(path, sizeof(path), "%s/" SILERO_FILE, folder);
-    snprintf(url, sizeof(url), "%s/" SILERO_FILE, s->silero);
-    rc = hub_room(folder, hub_file_missing(&f), err);
     if (rc == 0)
-        rc = hub_http_open(s, watch, &server, &http, err);
-    if (rc == 0)
-        rc = hub_file_fetch(http, watch, &f, &got, err);
-    hub_http_close(http);
+        rc = hub_members_fetch(s, watch, &package, members, MEMBERS, folder, &got, err);
     if (rc != 0)
         return rc;
-    *ret = (struct hub_pulled){.path = strdup(path), .files = 1, .fetched_bytes = got};
+    snprintf(path, sizeof(path), "%s/" SILERO_FILE, folder);
+    *ret = (struct hub_pulled){.path = strdup(path), .files = MEMBERS, .fetched_bytes = got};
     return ret->path ? 0 : err_set(err, ERR_NOMEM, "out of memory");
 }
 
