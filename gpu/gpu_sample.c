@@ -24,6 +24,11 @@
 #define INSUFFICIENT_SIZE 7
 #define TEMPERATURE_GPU 0
 #define PROCESSES_MOST 1024u
+#define ECC_CORRECTED 0
+#define ECC_UNCORRECTED 1
+#define ECC_VOLATILE 0 /* since the driver was loaded */
+#define EVENT_XID 8ull
+#define EVENTS_MOST 64 /* taken in one look */
 
 typedef void *device;
 
@@ -48,6 +53,12 @@ struct sample { /* of a process */
     unsigned sm, memory, encoder, decoder; /* percent */
 };
 
+struct event { /* of nvmlEventSetWait_v2; the older one leaves out the last two */
+    device d;
+    unsigned long long type, data;
+    unsigned gpu_instance, compute_instance;
+};
+
 struct nvml {
     void *library;
     int (*init)(void);
@@ -62,7 +73,24 @@ struct nvml {
     int (*processes)(device d, unsigned *count, struct process *ret);
     int (*processes_v1)(device d, unsigned *count, struct process_v1 *ret);
     int (*samples)(device d, struct sample *ret, unsigned *count, unsigned long long since_us);
+    int (*slowed)(device d, unsigned long long *ret);
+    int (*ecc)(device d, int kind, int counter, unsigned long long *ret);
+    int (*rows)(device d, unsigned *corrected, unsigned *uncorrected, unsigned *pending,
+                unsigned *failed);
+    int (*lanes)(device d, unsigned *ret);
+    int (*lanes_most)(device d, unsigned *ret);
+    int (*events_new)(void **set);
+    int (*events_of)(device d, unsigned long long types, void *set);
+    int (*events_wait)(void *set, struct event *ret, unsigned ms);
+    void *events; /* NULL: there are none */
     char driver[80];
+};
+
+struct watched { /* one GPU between two looks */
+    const char *uuid;
+    uint64_t since_us; /* 0 at first, later what the last look left there */
+    device d;          /* of events; NULL: none are told of it */
+    uint32_t xid[GPU_SAMPLE_XIDS], xid_count;
 };
 
 static void *find_nvml_symbol(const struct nvml *n, const char *const names[])
@@ -96,6 +124,15 @@ static void find_all(struct nvml *n)
          "nvmlDeviceGetComputeRunningProcesses_v2");
     FIND(n, processes_v1, "nvmlDeviceGetComputeRunningProcesses");
     FIND(n, samples, "nvmlDeviceGetProcessUtilization");
+    FIND(n, slowed, "nvmlDeviceGetCurrentClocksEventReasons",
+         "nvmlDeviceGetCurrentClocksThrottleReasons");
+    FIND(n, ecc, "nvmlDeviceGetTotalEccErrors");
+    FIND(n, rows, "nvmlDeviceGetRemappedRows");
+    FIND(n, lanes, "nvmlDeviceGetCurrPcieLinkWidth");
+    FIND(n, lanes_most, "nvmlDeviceGetMaxPcieLinkWidth");
+    FIND(n, events_new, "nvmlEventSetCreate");
+    FIND(n, events_of, "nvmlDeviceRegisterEvents");
+    FIND(n, events_wait, "nvmlEventSetWait_v2", "nvmlEventSetWait");
 }
 
 static int open_nvml(struct nvml *n, struct err *err)
@@ -208,13 +245,69 @@ static void list_shares(const struct nvml *n, device d, uint64_t *since_us, stru
     }
 }
 
+/* --------------------------------------------------------------------------------- health */
+
+/* Errors that the driver reports are events: asked for once, and taken in each look. */
+static void ask_for_events(struct nvml *n, struct watched *all, size_t count)
+{
+    if (!n->events_new || !n->events_of || !n->events_wait || n->events_new(&n->events) != SUCCESS)
+        n->events = NULL;
+    for (size_t i = 0; i < count && n->events; i++)
+        if (n->by_uuid(all[i].uuid, &all[i].d) != SUCCESS ||
+            n->events_of(all[i].d, EVENT_XID, n->events) != SUCCESS)
+            all[i].d = NULL;
+}
+
+static void take_events(const struct nvml *n, struct watched *all, size_t count)
+{
+    for (int taken = 0; n->events && taken < EVENTS_MOST; taken++) {
+        struct event e = {0};
+
+        if (n->events_wait(n->events, &e, 0) != SUCCESS)
+            return;
+        for (size_t i = 0; i < count; i++)
+            if (e.type == EVENT_XID && all[i].d && all[i].d == e.d &&
+                all[i].xid_count < GPU_SAMPLE_XIDS)
+                all[i].xid[all[i].xid_count++] = (uint32_t)e.data;
+    }
+}
+
+static int64_t count_ecc(const struct nvml *n, device d, int kind)
+{
+    unsigned long long value = 0;
+
+    return n->ecc && n->ecc(d, kind, ECC_VOLATILE, &value) == SUCCESS && value <= INT64_MAX
+               ? (int64_t)value
+               : -1;
+}
+
+static void look_at_health(const struct nvml *n, device d, struct gpu_health *ret)
+{
+    unsigned long long bits = 0;
+    unsigned now = 0, most = 0, corrected = 0, uncorrected = 0, pending = 0, failed = 0;
+
+    if (n->slowed && n->slowed(d, &bits) == SUCCESS)
+        ret->slowed = (int64_t)(bits & GPU_SLOWED_ANY);
+    ret->ecc_corrected = count_ecc(n, d, ECC_CORRECTED);
+    ret->ecc_uncorrected = count_ecc(n, d, ECC_UNCORRECTED);
+    if (n->rows && n->rows(d, &corrected, &uncorrected, &pending, &failed) == SUCCESS) {
+        ret->rows_remapped = (int64_t)corrected + uncorrected;
+        ret->rows_pending = pending != 0;
+        ret->rows_failed = failed != 0;
+    }
+    if (n->lanes && n->lanes_most && n->lanes(d, &now) == SUCCESS &&
+        n->lanes_most(d, &most) == SUCCESS && now <= most && most <= INT_MAX) {
+        ret->lanes = (int)now;
+        ret->lanes_most = (int)most;
+    }
+}
+
 /* ------------------------------------------------------------------------------------ look */
 
 /* A GPU or MIG instance by its UUID, wherever it stands in whose order. A value stays unknown if
- * the library does not know it, refuses it or has no function for it. *since_us: 0 at first, later
- * the value that the last look at it left there: processes' shares are of the time between two
- * looks. */
-static void nvml_look(struct nvml *n, const char *uuid, uint64_t *since_us, struct gpu_sample *ret)
+ * the library does not know it, refuses it or has no function for it. Processes' shares and events
+ * are of the time between two looks. */
+static void nvml_look(struct nvml *n, struct watched *w, struct gpu_sample *ret)
 {
     struct utilization load;
     struct memory memory;
@@ -222,7 +315,10 @@ static void nvml_look(struct nvml *n, const char *uuid, uint64_t *since_us, stru
     device d = NULL;
 
     gpu_sample_nothing(ret);
-    if (n->by_uuid(uuid, &d) != SUCCESS || !d)
+    memcpy(ret->health.xid, w->xid, sizeof(w->xid));
+    ret->health.xid_count = w->xid_count;
+    w->xid_count = 0;
+    if (n->by_uuid(w->uuid, &d) != SUCCESS || !d)
         return;
     if (n->load && n->load(d, &load) == SUCCESS)
         ret->percent = load.gpu <= 100 ? (int)load.gpu : -1;
@@ -235,7 +331,8 @@ static void nvml_look(struct nvml *n, const char *uuid, uint64_t *since_us, stru
         ret->total_bytes = memory.total;
     }
     list_computing(n, d, ret);
-    list_shares(n, d, since_us, ret);
+    list_shares(n, d, &w->since_us, ret);
+    look_at_health(n, d, &ret->health);
 }
 
 /* ---- the child's part: what it sees, as lines */
@@ -273,6 +370,26 @@ static json_t *processes(const struct gpu_sample *s)
     return list;
 }
 
+static void add_health(json_t *o, const struct gpu_health *h)
+{
+    json_t *xids = h->xid_count > 0 ? json_array() : NULL;
+
+    set_known_number(o, "slowed", (uint64_t)h->slowed, h->slowed >= 0);
+    set_known_number(o, "ecc_corrected", (uint64_t)h->ecc_corrected, h->ecc_corrected >= 0);
+    set_known_number(o, "ecc_uncorrected", (uint64_t)h->ecc_uncorrected, h->ecc_uncorrected >= 0);
+    set_known_number(o, "rows_remapped", (uint64_t)h->rows_remapped, h->rows_remapped >= 0);
+    if (h->rows_pending)
+        json_object_set_new(o, "rows_pending", json_true());
+    if (h->rows_failed)
+        json_object_set_new(o, "rows_failed", json_true());
+    set_known_number(o, "lanes", (uint64_t)h->lanes, h->lanes_most > 0);
+    set_known_number(o, "lanes_most", (uint64_t)h->lanes_most, h->lanes_most > 0);
+    for (uint32_t i = 0; i < h->xid_count; i++)
+        json_array_append_new(xids, json_integer((json_int_t)h->xid[i]));
+    if (xids)
+        json_object_set_new(o, "xids", xids);
+}
+
 static json_t *gpu_to_json(const struct gpu_sample *s)
 {
     json_t *o = json_object();
@@ -285,18 +402,19 @@ static json_t *gpu_to_json(const struct gpu_sample *s)
     set_known_number(o, "total", s->total_bytes, s->total_bytes > 0 && s->total_bytes <= INT64_MAX);
     if (s->lists)
         json_object_set_new(o, "processes", processes(s));
+    add_health(o, &s->health);
     return o;
 }
 
-static int write_gpu_readings(struct nvml *n, const char *const uuids[], uint64_t since_us[],
-                              size_t count, FILE *out)
+static int write_gpu_readings(struct nvml *n, struct watched *all, size_t count, FILE *out)
 {
     json_t *list = json_array();
 
+    take_events(n, all, count);
     for (size_t i = 0; i < count; i++) {
         struct gpu_sample s;
 
-        nvml_look(n, uuids[i], &since_us[i], &s);
+        nvml_look(n, &all[i], &s);
         json_array_append_new(list, gpu_to_json(&s));
     }
     return write_json_line(out, json_pack("{s:o}", "gpus", list));
@@ -305,25 +423,28 @@ static int write_gpu_readings(struct nvml *n, const char *const uuids[], uint64_
 int gpu_sample_write(int64_t period_ms, const char *const uuids[], size_t n, FILE *out)
 {
     const struct timespec period = {period_ms / 1000, period_ms % 1000 * 1000000};
-    uint64_t *since_us = calloc(n + 1, sizeof(*since_us));
+    struct watched *all = calloc(n + 1, sizeof(*all));
     struct nvml *nvml = NULL;
     struct err err = {0};
     json_t *text;
 
-    if (!since_us)
+    if (!all)
         return -1;
+    for (size_t i = 0; i < n; i++)
+        all[i].uuid = uuids[i];
     if (nvml_open(&nvml, &err) != 0) {
-        free(since_us);
+        free(all);
         text = json_string(err.msg); /* NULL: it is no UTF-8 */
         return write_json_line(
             out, json_pack("{s:o}", "error", text ? text : json_string("(unreadable)")));
     }
+    ask_for_events(nvml, all, n);
     text = json_string(nvml_driver(nvml));
     if (write_json_line(out, json_pack("{s:o}", "driver", text ? text : json_string(""))) == 0)
-        while (write_gpu_readings(nvml, uuids, since_us, n, out) == 0)
+        while (write_gpu_readings(nvml, all, n, out) == 0)
             nanosleep(&period, NULL);
     nvml_close(nvml);
-    free(since_us);
+    free(all);
     return -1;
 }
 
@@ -333,6 +454,9 @@ int gpu_sample_write(int64_t period_ms, const char *const uuids[], size_t n, FIL
 #define CELSIUS_MOST 200
 #define MILLIWATTS_MOST 10000000 /* 10 kW: more is no card's */
 #define BYTES_MOST ((json_int_t)1 << 60)
+#define COUNT_MOST 1000000000
+#define LANES_MOST 64
+#define XID_MOST 9999
 
 void gpu_sample_nothing(struct gpu_sample *ret)
 {
@@ -340,6 +464,8 @@ void gpu_sample_nothing(struct gpu_sample *ret)
     ret->percent = -1;
     ret->celsius = GPU_SAMPLE_COLD;
     ret->milliwatts = -1;
+    ret->health.slowed = ret->health.ecc_corrected = ret->health.ecc_uncorrected =
+        ret->health.rows_remapped = -1;
 }
 
 /* A whole number up to `most`; else what stands for one that is not known. */
@@ -365,6 +491,29 @@ static void read_processes(const json_t *list, struct gpu_sample *ret)
     }
 }
 
+static void read_health(const json_t *o, struct gpu_health *ret)
+{
+    const json_t *xids = json_object_get(o, "xids");
+
+    ret->slowed = read_bounded_integer(o, "slowed", GPU_SLOWED_ANY, -1);
+    ret->ecc_corrected = read_bounded_integer(o, "ecc_corrected", COUNT_MOST, -1);
+    ret->ecc_uncorrected = read_bounded_integer(o, "ecc_uncorrected", COUNT_MOST, -1);
+    ret->rows_remapped = read_bounded_integer(o, "rows_remapped", COUNT_MOST, -1);
+    ret->rows_pending = json_is_true(json_object_get(o, "rows_pending"));
+    ret->rows_failed = json_is_true(json_object_get(o, "rows_failed"));
+    ret->lanes = (int)read_bounded_integer(o, "lanes", LANES_MOST, 0);
+    ret->lanes_most = (int)read_bounded_integer(o, "lanes_most", LANES_MOST, 0);
+    if (ret->lanes == 0 || ret->lanes > ret->lanes_most)
+        ret->lanes = ret->lanes_most = 0;
+    for (size_t i = 0; i < json_array_size(xids) && ret->xid_count < GPU_SAMPLE_XIDS; i++) {
+        const json_t *v = json_array_get(xids, i);
+        const json_int_t xid = json_integer_value(v);
+
+        if (json_is_integer(v) && xid > 0 && xid <= XID_MOST)
+            ret->xid[ret->xid_count++] = (uint32_t)xid;
+    }
+}
+
 static void read_gpu(const json_t *o, struct gpu_sample *ret)
 {
     const json_t *list = json_object_get(o, "processes");
@@ -379,6 +528,7 @@ static void read_gpu(const json_t *o, struct gpu_sample *ret)
         ret->used_bytes = ret->total_bytes = 0;
     ret->lists = json_is_array(list);
     read_processes(list, ret);
+    read_health(o, &ret->health);
 }
 
 static void copy_printable_text(const json_t *text, char *ret, size_t capacity)

@@ -7,7 +7,10 @@
  *   {"error":"..."}         why it is not
  *   {"gpus":[{"percent":87, "celsius":71, "milliwatts":412000, "used":0, "total":0,
  *             "processes":[{"pid":1, "computes":true, "percent":3}]}, ...]}
- *                           every MS, in the order of the UUIDs; what is not known is left out
+ *                           every MS, in the order of the UUIDs; what is not known is left out.
+ *                           Also "slowed" (bits), "ecc_corrected", "ecc_uncorrected",
+ *                           "rows_remapped", "rows_pending", "rows_failed", "lanes", "lanes_most",
+ *                           and "xids":[79], those reported since the line before
  * The parent believes none of it. */
 #ifndef NIGHTSHIFT_GPU_GPU_SAMPLE_H
 #define NIGHTSHIFT_GPU_GPU_SAMPLE_H
@@ -28,6 +31,28 @@ struct gpu_process {
     int percent;   /* of the GPU's time that it took in the last moments; -1: not known */
 };
 
+/* Why a GPU runs slower than it could: NVML's bits (nvmlClocksThrottleReason...), of which idling
+ * and chosen clocks are left out. */
+enum gpu_slowed {
+    GPU_SLOWED_POWER_LIMIT = 0x4, /* usual under full load */
+    GPU_SLOWED_HARDWARE = 0x8,    /* heat or power, to half or less */
+    GPU_SLOWED_HEAT = 0x20,
+    GPU_SLOWED_OVERHEATED = 0x40, /* by the hardware */
+    GPU_SLOWED_BRAKE = 0x80,      /* the power supply asks for it */
+    GPU_SLOWED_ANY = 0xec,
+};
+
+#define GPU_SAMPLE_XIDS 8u /* between two looks; more are as good as so many */
+
+struct gpu_health {                           /* -1: not known */
+    int64_t slowed;                           /* of gpu_slowed */
+    int64_t ecc_corrected, ecc_uncorrected;   /* errors of memory since the driver was loaded */
+    int64_t rows_remapped;                    /* of memory, for errors */
+    bool rows_pending, rows_failed;           /* one waits for a reset; one could not be */
+    int lanes, lanes_most;                    /* of PCIe: in use, possible here; 0: not known */
+    uint32_t xid[GPU_SAMPLE_XIDS], xid_count; /* errors that the driver reported (NVIDIA's "Xid") */
+};
+
 struct gpu_sample {                   /* of one GPU, everything that runs on it together */
     int percent;                      /* of the last moments in which it computed; -1: not known */
     int celsius;                      /* GPU_SAMPLE_COLD: not known */
@@ -36,6 +61,7 @@ struct gpu_sample {                   /* of one GPU, everything that runs on it 
     bool lists;                       /* its processes are known */
     struct gpu_process process[GPU_SAMPLE_PROCESSES];
     uint32_t process_count;
+    struct gpu_health health;
 };
 
 void gpu_sample_nothing(struct gpu_sample *ret); /* nothing is known */

@@ -117,6 +117,8 @@ static void look_at_device(const struct run *run, uint32_t index, struct control
     ret->milliwatts = s ? s->milliwatts : -1;
     ret->used_bytes = s && s->total_bytes > 0 ? (int64_t)s->used_bytes : -1;
     ret->total_bytes = s && s->total_bytes > 0 ? (int64_t)s->total_bytes : -1;
+    if (s)
+        gpu_health_say(&s->health, ret->health, sizeof(ret->health));
 }
 
 static void on_status(void *arg, struct control_live *ret)

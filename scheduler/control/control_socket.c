@@ -135,6 +135,7 @@ static const struct field device_list[] = {
     FIELD_I64(control_device, milliwatts, -1, INT64_MAX),
     FIELD_I64(control_device, used_bytes, -1, INT64_MAX),
     FIELD_I64(control_device, total_bytes, -1, INT64_MAX),
+    FIELD_CHARS(control_device, health),
 };
 
 static const struct field live_list[] = {

@@ -55,6 +55,7 @@ struct control_device {
     char user[32]; /*   of whom this is known: "pid 4711"; "" */
     /* The driver's figures for the whole device; -1: not known. */
     int64_t percent, celsius, milliwatts, used_bytes, total_bytes;
+    char health[160]; /* by the driver, for people: "slowed down: it is too hot"; "" well */
 };
 
 struct control_live { /* what only the run knows */

@@ -107,6 +107,27 @@ static void say_lost(struct run *run, const char *how)
 
 /* --------------------------------------------------------------------------- what it says */
 
+/* Before the catalog is open only --idle looks. */
+static void tell_health(struct run_worker *w, int64_t now)
+{
+    struct gpu_health_news news[GPU_HEALTH_NEWS];
+    struct run *run = w->process.run;
+    struct err err = {0};
+    size_t n;
+
+    if (!run->ledger)
+        return;
+    n = gpu_health_look(&w->sample.told, run->devices.picked->list[w->index].label, &w->sample.seen,
+                        now, news);
+    for (size_t i = 0; i < n; i++) {
+        report_event(run, news[i].good ? LOG_INFO : LOG_WARN, "%s", news[i].text);
+        run_check(run, ledger_event(run->ledger, news[i].kind, 0, w->device, news[i].text, &err),
+                  &err);
+    }
+    if (n > 0)
+        run_note_commit(run);
+}
+
 static void take_line(struct run *run, const char *line, size_t len, int64_t now)
 {
     struct gpu_watch *g = run->devices.watch;
@@ -121,6 +142,7 @@ static void take_line(struct run *run, const char *line, size_t len, int64_t now
     for (uint32_t i = 0; i < g->count; i++) {
         run->devices.workers[g->worker[i]].sample.seen = g->sample[i];
         run->devices.workers[g->worker[i]].sample.at_ms = now;
+        tell_health(&run->devices.workers[g->worker[i]], now);
     }
 }
 

@@ -47,6 +47,7 @@
 #include "scheduler/ledger.h"
 #include "scheduler/plan/disk_space.h"
 #include "scheduler/plan/estimate.h"
+#include "scheduler/plan/gpu_health.h"
 #include "scheduler/plan/idmap.h"
 #include "scheduler/plan/planner.h"
 #include "scheduler/plan/progress.h"
@@ -115,6 +116,7 @@ struct worker_pulse {  /* supervisor.c; anew with each process: worker_pool.c */
 struct worker_sample {      /* gpu_watch.c */
     struct gpu_sample seen; /* what the driver saw of its device last */
     int64_t at_ms;          /*   and when (monotonic); 0: nothing yet */
+    struct gpu_health_told told;
 };
 
 /* diary.c: what it keeps of a run, and of each worker. */

@@ -412,6 +412,38 @@ class Seen(Devices):
         self.assertIn("load 93 %; up to 74 \u00b0C;", report)
         self.assertIn("left to others for", report)
 
+    def test_how_well_it_is(self):
+        self.see("well", "sim:0 93 3000000000 4000000000 94 388000 1 2000000000:93",
+                 "+sim:0 64 0 2 0 0 0 8 16 79")
+        run = self.start_run("--idle", env=self.seen())
+        self.wait_for("it is slow", lambda: self.events("device-slow", 0), run)
+        out = " ".join(self.nightshift("status", status=0).out.split())
+        self.assertIn("slowed down: it is too hot, 2 uncorrected memory errors, 8 of 16 PCIe lanes", out)
+        device, = self.json("status")["run"]["devices"]
+        self.assertIn("it is too hot", device["health"])
+        run.signal()
+        self.assertEqual(night.TEMPFAIL, run.wait())
+        self.assertRegex(run.said(), "warning: sim:0 is slowed down: it is too hot \\(94 \u00b0C\\)")
+        report = " ".join(self.nightshift("report", status=0).out.split())
+        for part in ("sim:0 is slowed down: it is too hot", "2 errors of its memory that ECC could not correct",
+                     "sim:0 uses 8 of 16 PCIe lanes"):
+            self.assertEqual(1, report.count(part), report)
+        # What came before the catalog was open is the driver's to keep; --idle looks then.
+        self.assertLessEqual(len(self.events("device-xid", 0)), 1)
+
+    def test_an_error_that_the_driver_reports(self):
+        self.hold(1)
+        self.see("well", "sim:0 93 3 4 74 388000 0")
+        run = self.start_run(env=self.seen())
+        self.wait_for("it is seen", lambda: "load 93 %" in " ".join(self.nightshift("status").out.split()), run)
+        self.see("well", "sim:0 93 3 4 74 388000 0", "+sim:0 0 0 0 0 0 0 0 0 79 13")
+        self.wait_for("it is told", lambda: len(self.events("device-xid", 0)) == 2, run)
+        self.let_go(1)
+        self.assertEqual(0, run.wait(), run.said())
+        self.assertIn("sim:0: the driver reported error Xid 79: it fell off the bus",
+                      " ".join(self.nightshift("report", status=0).out.split()))
+        self.assertEqual(self.expected(), self.results())
+
     def test_it_says_what_is_missing(self):
         self.see("noinit")
         for kind, words in (("none", "no NVML that this program knows"), ("all", "Driver Not Loaded")):

@@ -124,11 +124,11 @@ static json_t *json_gpus(const struct control_live *l)
 
         json_array_append_new(
             list,
-            json_pack("{s:s, s:b, s:b, s:s, s:o, s:o, s:o, s:o, s:o}", "device", d->name, "ready",
-                      (int)d->ready, "left_to_others", (int)d->left, "used_by", d->user,
+            json_pack("{s:s, s:b, s:b, s:s, s:o, s:o, s:o, s:o, s:o, s:s}", "device", d->name,
+                      "ready", (int)d->ready, "left_to_others", (int)d->left, "used_by", d->user,
                       "load_percent", json_time(d->percent), "temperature_c", json_time(d->celsius),
                       "power_mw", json_time(d->milliwatts), "used_bytes", json_time(d->used_bytes),
-                      "total_bytes", json_time(d->total_bytes)));
+                      "total_bytes", json_time(d->total_bytes), "health", d->health));
     }
     return list;
 }

@@ -127,7 +127,7 @@ static void put_work(struct page *page, struct buf *b)
 static void put_figure(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 static void put_figure(struct buf *b, const char *fmt, ...)
 {
-    char text[120];
+    char text[200];
     va_list ap;
 
     va_start(ap, fmt);
@@ -139,7 +139,7 @@ static void put_figure(struct buf *b, const char *fmt, ...)
 /* Has the driver any figures for it, or is it left to others? If not, the other lines say all. */
 static bool has_figures(const struct control_device *d)
 {
-    return d->left || d->percent >= 0 || d->celsius >= 0 || d->milliwatts >= 0 ||
+    return d->left || d->health[0] || d->percent >= 0 || d->celsius >= 0 || d->milliwatts >= 0 ||
            d->total_bytes > 0;
 }
 
@@ -166,6 +166,8 @@ static void put_gpu(struct page *page, const struct control_device *d, const cha
     if (d->total_bytes > 0)
         put_figure(b, "memory %s of %s in use", text_bytes((uint64_t)d->used_bytes, used),
                    text_bytes((uint64_t)d->total_bytes, total));
+    if (d->health[0])
+        put_figure(b, "%s", d->health);
     print_label_value(page, name, b);
 }
 

@@ -5,7 +5,11 @@
  *   UUID PERCENT USED TOTAL CELSIUS MILLIWATTS COUNT PID:SM PID:SM ...
  *
  * COUNT is what it says how many processes there are; SM is what a process that computes took of
- * the time, or, behind a '-' as the PID's sign, one that only draws. NVML_FEW leaves out all that
+ * the time, or, behind a '-' as the PID's sign, one that only draws. Behind the GPUs may stand
+ *
+ *   +UUID SLOWED CORRECTED UNCORRECTED ROWS PENDING FAILED LANES LANES_MOST XID XID ...
+ *
+ * of whose XIDs each is an event, once to a process. NVML_FEW leaves out all that
  * it can, and has the oldest list of processes; NVML_NONE has nothing of NVML. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +33,9 @@ struct gpu {
     long pid[LISTED];
     unsigned sm[LISTED];
     unsigned listed;
+    unsigned long long health[8]; /* SLOWED to LANES_MOST */
+    unsigned long long xid[LISTED];
+    unsigned xids;
 };
 
 static struct gpu gpus[4];
@@ -52,6 +59,25 @@ static void read_gpu(struct gpu *g, char *line)
     }
 }
 
+static void read_health(char *line)
+{
+    char *save = NULL, *word = strtok_r(line, " \n", &save);
+
+    for (size_t i = 0; i < 4; i++) {
+        struct gpu *g = &gpus[i];
+
+        if (strcmp(g->uuid, word) != 0)
+            continue;
+        for (size_t k = 0; k < 8; k++) {
+            word = strtok_r(NULL, " \n", &save);
+            g->health[k] = word ? strtoull(word, NULL, 10) : 0;
+        }
+        while (g->xids < LISTED && (word = strtok_r(NULL, " \n", &save)))
+            g->xid[g->xids++] = strtoull(word, NULL, 10);
+        return;
+    }
+}
+
 static void look(void)
 {
     FILE *f = fopen(getenv("FAKE_NVML"), "re");
@@ -62,8 +88,11 @@ static void look(void)
         abort();
     if (fgets(line, sizeof(line), f))
         snprintf(mode, sizeof(mode), "%.*s", (int)strcspn(line, "\n"), line);
-    for (size_t i = 0; i < 4 && fgets(line, sizeof(line), f); i++)
-        read_gpu(&gpus[i], line);
+    for (size_t i = 0; i < 4 && fgets(line, sizeof(line), f);)
+        if (line[0] == '+')
+            read_health(line + 1);
+        else
+            read_gpu(&gpus[i++], line);
     fclose(f);
 }
 
@@ -181,6 +210,81 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void *d, unsigned *count, struct pro
             ret[n++] = (struct process){(unsigned)g->pid[i], 1, 0, 0};
     *count = (unsigned)g->count;
     return is("refuse") ? NOT_SUPPORTED : 0;
+}
+
+API int nvmlDeviceGetCurrentClocksEventReasons(void *d, unsigned long long *ret);
+int nvmlDeviceGetCurrentClocksEventReasons(void *d, unsigned long long *ret)
+{
+    *ret = ((struct gpu *)d)->health[0];
+    return is("refuse") ? NOT_SUPPORTED : 0;
+}
+
+API int nvmlDeviceGetTotalEccErrors(void *d, int kind, int counter, unsigned long long *ret);
+int nvmlDeviceGetTotalEccErrors(void *d, int kind, int counter, unsigned long long *ret)
+{
+    *ret = ((struct gpu *)d)->health[kind == 1 ? 2 : 1];
+    return is("refuse") || counter != 0 ? NOT_SUPPORTED : 0;
+}
+
+API int nvmlDeviceGetRemappedRows(void *d, unsigned *corrected, unsigned *uncorrected,
+                                  unsigned *pending, unsigned *failed);
+int nvmlDeviceGetRemappedRows(void *d, unsigned *corrected, unsigned *uncorrected,
+                              unsigned *pending, unsigned *failed)
+{
+    const struct gpu *g = d;
+
+    *corrected = 0;
+    *uncorrected = (unsigned)g->health[3];
+    *pending = (unsigned)g->health[4];
+    *failed = (unsigned)g->health[5];
+    return is("refuse") ? NOT_SUPPORTED : 0;
+}
+
+API int nvmlDeviceGetCurrPcieLinkWidth(void *d, unsigned *ret);
+int nvmlDeviceGetCurrPcieLinkWidth(void *d, unsigned *ret)
+{
+    *ret = (unsigned)((struct gpu *)d)->health[6];
+    return is("refuse") ? NOT_SUPPORTED : 0;
+}
+
+API int nvmlDeviceGetMaxPcieLinkWidth(void *d, unsigned *ret);
+int nvmlDeviceGetMaxPcieLinkWidth(void *d, unsigned *ret)
+{
+    *ret = (unsigned)((struct gpu *)d)->health[7];
+    return is("refuse") ? NOT_SUPPORTED : 0;
+}
+
+struct event {
+    void *d;
+    unsigned long long type, data;
+    unsigned gpu_instance, compute_instance;
+};
+static void *registered[4];
+static unsigned told_xids[4];
+
+API int nvmlEventSetCreate(void **set);
+int nvmlEventSetCreate(void **set)
+{
+    *set = registered;
+    return is("refuse") ? NOT_SUPPORTED : 0;
+}
+
+API int nvmlDeviceRegisterEvents(void *d, unsigned long long types, void *set);
+int nvmlDeviceRegisterEvents(void *d, unsigned long long types, void *set)
+{
+    registered[(struct gpu *)d - gpus] = types == 8 && set == registered ? d : NULL;
+    return 0;
+}
+
+API int nvmlEventSetWait_v2(void *set, struct event *ret, unsigned ms);
+int nvmlEventSetWait_v2(void *set, struct event *ret, unsigned ms)
+{
+    for (size_t i = 0; i < 4 && set == registered; i++)
+        if (registered[i] && told_xids[i] < gpus[i].xids) {
+            *ret = (struct event){&gpus[i], 8, gpus[i].xid[told_xids[i]++], 0, 0};
+            return 0;
+        }
+    return ms == 0 ? 10 /* NVML_ERROR_TIMEOUT */ : 1;
 }
 
 /* One sample of each, newer at each call. */

@@ -93,6 +93,72 @@ TEST(good_values_in_another_order)
     assert_int_equal(seen[1].process[2].percent, 25);
 }
 
+TEST(how_well_it_is)
+{
+    struct child_result r;
+    const struct gpu_health *h = &seen[0].health;
+
+    watch(NVML_ALL, "well\n" GOOD "+" A " 101 7 2 3 1 0 8 16\n", 1, &r);
+    assert_int_equal(h->slowed, GPU_SLOWED_HEAT | GPU_SLOWED_OVERHEATED | GPU_SLOWED_POWER_LIMIT);
+    assert_int_equal(h->ecc_corrected, 7);
+    assert_int_equal(h->ecc_uncorrected, 2);
+    assert_int_equal(h->rows_remapped, 3);
+    assert_true(h->rows_pending);
+    assert_false(h->rows_failed);
+    assert_int_equal(h->lanes, 8);
+    assert_int_equal(h->lanes_most, 16);
+    assert_int_equal(seen[1].health.slowed, 0);
+    assert_int_equal(seen[1].health.lanes_most, 0);
+    watch(NVML_ALL, "refuse\n" GOOD "+" A " 101 7 2 3 1 0 8 16 79\n", 1, &r);
+    assert_int_equal(h->slowed, -1);
+    assert_int_equal(h->ecc_uncorrected, -1);
+    assert_int_equal(h->rows_remapped, -1);
+    assert_false(h->rows_pending);
+    assert_int_equal(h->lanes_most, 0);
+    assert_int_equal(h->xid_count, 0);
+    watch(NVML_FEW, "well\n" GOOD, 1, &r);
+    assert_int_equal(h->slowed, -1);
+    /* Figures that cannot be. */
+    watch(NVML_ALL,
+          "well\n" GOOD "+" A " 18446744073709551615 18446744073709551615 18446744073709551615 "
+          "4294967295 0 1 4294967295 1\n",
+          1, &r);
+    assert_int_equal(h->slowed, GPU_SLOWED_ANY);
+    assert_int_equal(h->ecc_corrected, -1);
+    assert_int_equal(h->rows_remapped, -1);
+    assert_true(h->rows_failed);
+    assert_int_equal(h->lanes_most, 0);
+}
+
+TEST(errors_that_the_driver_reports)
+{
+    static const char *const argv[] = {"test", "probe", "--watch", "20", A, B, NULL};
+    const struct child_options o = {.argv = argv, .limit_ms = 1000, .max_bytes = 1 << 20};
+    struct child_result r;
+    struct err err = {0};
+    unsigned told = 0;
+
+    file_text(CONTROL, "well\n" GOOD "+" B " 0 0 0 0 0 0 16 16 79 48 79\n");
+    setenv("FAKE_NVML", CONTROL, 1);
+    setenv("LD_LIBRARY_PATH", NVML_ALL, 1);
+    assert_ok(child_run(&o, &r, &err), err);
+    buf_put(&r.out, "", 1);
+    for (char *save = NULL, *line = strtok_r((char *)r.out.data, "\n", &save); line;
+         line = strtok_r(NULL, "\n", &save)) {
+        if (gpu_sample_read(line, strlen(line), seen, 2, words, sizeof(words)) != GPU_SAMPLE_SEEN ||
+            seen[1].health.xid_count == 0)
+            continue;
+        told++; /* all in one look, and never again */
+        assert_int_equal(seen[0].health.xid_count, 0);
+        assert_int_equal(seen[1].health.xid_count, 3);
+        assert_int_equal(seen[1].health.xid[0], 79);
+        assert_int_equal(seen[1].health.xid[1], 48);
+        assert_int_equal(seen[1].health.xid[2], 79);
+    }
+    buf_free(&r.out);
+    assert_int_equal(told, 1);
+}
+
 TEST(functions_that_are_missing)
 {
     struct child_result r;
