@@ -24,7 +24,8 @@ struct backend;
 struct cuda_device {
     uint32_t ordinal; /* as the CUDA run time counts, so after CUDA_VISIBLE_DEVICES */
     char name[64];
-    char uuid[48]; /* "GPU-8f3c..." */
+    char uuid[48];  /* "GPU-8f3c..." */
+    char place[16]; /* on the PCI bus: "0000:3b:00.0" */
     int major, minor;
     uint64_t memory_total; /* bytes */
     uint32_t processors;

@@ -23,6 +23,7 @@ struct device {
     double speed;                       /* SIM: of the host's; 1 elsewhere */
     bool unusable; /* it is there, but must not be used: trouble says why, else devices.no_gpu */
     char trouble[240]; /* this one alone cannot be used: what was said */
+    char place[16];    /* CUDA: on the PCI bus, "0000:3b:00.0"; "" not known */
     char visible[64];  /* CUDA: the value of CUDA_VISIBLE_DEVICES that shows it alone; "": none */
 };
 

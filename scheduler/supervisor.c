@@ -127,7 +127,7 @@ static void send_setup(struct run_worker *w)
     /* Several host workers share the processor's threads. */
     m.threads = run->o->threads;
     if (m.threads == 0 && run->devices.count > 1)
-        m.threads = cpu_threads(run->devices.count);
+        m.threads = device_threads(run->devices.picked, w->index);
     w->stage_id = run->backlog.stage.stage_id;
     remembered_fill(w, &m);
     tracks_setup(w, &m);

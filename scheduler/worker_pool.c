@@ -1,5 +1,10 @@
 #include "scheduler/worker_pool.h"
 
+#include <stdio.h>
+
+#include "base/numa.h"
+#include "gpu/devices/devices.h"
+
 /* The stage's model had no room there: another stage's may. */
 static bool too_small(const struct run_worker *w)
 {
@@ -30,10 +35,22 @@ void worker_pool_new_stage(struct run *run)
 
 void worker_pool_start(struct run_worker *w)
 {
-    const char *visible = w->process.run->devices.picked->list[w->index].visible;
-    const char *const argv[] = {
-        "nightshift", "worker", "--device", w->device, visible[0] ? "--visible" : NULL,
-        visible,      NULL};
+    const struct devices *picked = w->process.run->devices.picked;
+    const char *visible = picked->list[w->index].visible;
+    const char *argv[9] = {"nightshift", "worker", "--device", w->device};
+    const int node = device_node(picked, w->index);
+    char number[12];
+    size_t n = 4;
+
+    if (visible[0]) {
+        argv[n++] = "--visible";
+        argv[n++] = visible;
+    }
+    if (node != NUMA_NONE) {
+        snprintf(number, sizeof(number), "%d", node);
+        argv[n++] = "--node";
+        argv[n++] = number;
+    }
 
     w->drained = w->was_ready = false;
     w->pulse.engine_beat = w->pulse.audio_ms = w->pulse.decoded_ms = 0;

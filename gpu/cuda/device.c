@@ -110,6 +110,8 @@ int cuda_device_describe(int ordinal, struct cuda_device *ret, struct err *err)
     };
     snprintf(ret->name, sizeof(ret->name), "%.63s", p.name);
     format_uuid(&p.uuid, ret->uuid, sizeof(ret->uuid));
+    snprintf(ret->place, sizeof(ret->place), "%04x:%02x:%02x.0", (unsigned)p.pciDomainID & 0xffff,
+             (unsigned)p.pciBusID & 0xff, (unsigned)p.pciDeviceID & 0xff);
     return 0;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cpu.h"
+#include "base/numa.h"
 #include "base/utf8.h"
 #include "gpu/backend.h"
 #include "gpu/devices/cuda_load.h"
@@ -208,6 +209,43 @@ int device_open(const char *name, const struct device_options *o, struct backend
         return backend_open_sim(name, o, ret, err);
     return err_set(err, ERR_USAGE, "there is no device '%.60s'", name);
 }
+
+/* ----------------------------------------------------------------------------------- nodes */
+
+static int node_of(const struct device *d)
+{
+    return d->kind == DEVICE_CUDA && d->place[0] != 0
+               ? numa_node_of_card(read_env_or_empty(ROOT_ENV), d->place)
+               : NUMA_NONE;
+}
+
+int device_node(const struct devices *picked, uint32_t i)
+{
+    const uint64_t nodes = numa_nodes(read_env_or_empty(ROOT_ENV));
+    uint64_t used = 0;
+
+    if ((nodes & (nodes - 1)) == 0) /* one, or none that is known */
+        return NUMA_NONE;
+    for (uint32_t k = 0; k < picked->count; k++)
+        if (node_of(&picked->list[k]) != NUMA_NONE)
+            used |= UINT64_C(1) << node_of(&picked->list[k]);
+    return (used & nodes) == nodes ? node_of(&picked->list[i]) : NUMA_NONE;
+}
+
+uint32_t device_threads(const struct devices *picked, uint32_t i)
+{
+    const int node = device_node(picked, i);
+    uint32_t sharers = 0, processors, threads = cpu_threads(picked->count);
+
+    if (node == NUMA_NONE)
+        return threads;
+    for (uint32_t k = 0; k < picked->count; k++)
+        sharers += device_node(picked, k) == node;
+    processors = numa_processors(read_env_or_empty(ROOT_ENV), node) / sharers;
+    return processors > 0 && processors < threads ? processors : threads;
+}
+
+bool device_bind_node(int node) { return numa_bind(read_env_or_empty(ROOT_ENV), node); }
 
 /* ---- --devices: from what people type to devices that are there */
 

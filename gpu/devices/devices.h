@@ -52,6 +52,15 @@ int devices_cap(struct devices *picked, const char *list, struct err *err);
 /* Does this list name anything but the processor, so that devices_find is needed? */
 bool devices_list_wants_gpus(const char *list);
 
+/* The NUMA node that the worker of picked->list[i] is to be bound to; NUMA_NONE (base/numa.h):
+ * none. Only where every node with processors has one of the picked GPUs: else processors would
+ * idle that can decode. */
+int device_node(const struct devices *picked, uint32_t i);
+/* How many threads compute in that worker: its part of the processors that it may run on. */
+uint32_t device_threads(const struct devices *picked, uint32_t i);
+/* Binds this process to a node: see numa_bind. */
+bool device_bind_node(int node);
+
 /* Opens a device by its name (as in struct device), for a worker. ERR_USAGE: no device has such a
  * name. */
 int device_open(const char *name, const struct device_options *o, struct backend **ret,

@@ -120,6 +120,8 @@ static void read_device(struct reading *r, const json_t *o)
     d.memory_total = (uint64_t)get_number(r, o, "total", MEMORY_MAX);
     d.memory_free = (uint64_t)get_number(r, o, "free", MEMORY_MAX);
     d.precisions = (uint32_t)get_number(r, o, "precisions", UINT32_MAX);
+    if (json_object_get(o, "place"))
+        copy_printable_text(d.place, sizeof(d.place), get_text(r, o, "place"));
     make_visible(&d, (uint32_t)ordinal);
     if (json_object_get(o, "trouble"))
         fill_sick_device(r, o, &d);
@@ -551,6 +553,8 @@ static void put_device(FILE *out, const struct cuda_device *d, uint64_t free_byt
                   d->major, "minor", d->minor, "total", (json_int_t)d->memory_total, "free",
                   (json_int_t)free_bytes, "precisions", (json_int_t)d->have);
 
+    if (o && d->place[0] != 0)
+        json_object_set_new(o, "place", make_json_text(d->place));
     if (o && d->trouble[0] != 0)
         json_object_set_new(o, "trouble", make_json_text(d->trouble));
     flush_json_line(out, o ? json_pack("{s:o}", "device", o) : NULL);

@@ -11,7 +11,8 @@
  *   {"doing":"..."}     what it begins now: named when it dies over it
  *   {"module":"/path", "built_for":"CUDA 13.0, cuDNN 9.19"}
  *   {"device":{"ordinal":0, "name":"", "uuid":"", "major":9, "minor":0, "total":0, "free":0,
- *              "precisions":0, "trouble":"..."}}   trouble: why it cannot be used; else left out
+ *              "precisions":0, "place":"0000:3b:00.0", "trouble":"..."}}
+ *                      place: where known; trouble: why it cannot be used, where it cannot
  *   {"finding":{"state":0, "name":"", "found":"", "wanted":"", "do":""}}
  *   {"error":{"code":"missing", "message":""}}   why there is no device
  *   {"end":true}        the last line: without it the answer is not whole

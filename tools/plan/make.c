@@ -300,7 +300,8 @@ static const char *would_fit(const struct device *d, const struct plan_stage *s,
 
 static uint32_t threads_each(const struct plan *p, const struct plan_options *o)
 {
-    return o->threads ? o->threads : cpu_threads(p->picked->count); /* as supervisor.c */
+    /* As supervisor.c, where nobody is bound to a part of the processors. */
+    return o->threads ? o->threads : cpu_threads(p->picked->count);
 }
 
 static uint32_t sharers_of(const struct plan *p, const struct device *d)

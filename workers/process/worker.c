@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/spawn.h"
 #include "base/utf8.h"
+#include "gpu/devices/devices.h"
 #include "workers/media/decoder.h"
 #include "workers/wire/frame.h"
 #include "workers/stages/stage_kind.h"
@@ -437,6 +438,9 @@ static int parse_arguments(int argc, char **argv, struct worker *w)
             device = argv[i] + 9;
         else if (strcmp(argv[i], "--visible") == 0 && i + 1 < argc)
             show_one_gpu(argv[++i]);
+        else if (strcmp(argv[i], "--node") == 0 && i + 1 < argc)
+            device_bind_node(
+                (int)strtol(argv[++i], NULL, 10)); /* its threads and decoders are started later */
         else
             return -1;
     if (!device || !device[0] || strlen(device) >= sizeof(w->device))

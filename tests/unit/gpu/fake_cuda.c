@@ -16,6 +16,7 @@
  *   card-crash  the process dies when the second one is asked for its memory; card-hang: never
  *               answers; card-wrong: what it computes is wrong
  *   lost        no process answers that sees the second one, whatever it asks */
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,12 +51,16 @@ static void write_everywhere(const char *s)
 }
 
 static const struct cuda_device two[] = {
-    {0, "NVIDIA Imaginary 96", "GPU-8f3c0000-aaaa", 9, 0, 96ull << 30, 132, 0x7e, ""},
-    {1, "NVIDIA Imaginary 24", "GPU-8f3d0000-bbbb", 8, 9, 24ull << 30, 82, 0x3e, ""},
+    {0, "NVIDIA Imaginary 96", "GPU-8f3c0000-aaaa", "0000:01:00.0", 9, 0, 96ull << 30, 132, 0x7e,
+     ""},
+    {1, "NVIDIA Imaginary 24", "GPU-8f3d0000-bbbb", "0000:02:00.0", 8, 9, 24ull << 30, 82, 0x3e,
+     ""},
 };
 static const struct cuda_device slices[] = {
-    {0, "NVIDIA Imaginary 96 MIG 1g.12gb", "MIG-5a1e0000-cccc", 9, 0, 12ull << 30, 16, 0x7e, ""},
-    {1, "NVIDIA Imaginary 96 MIG 1g.12gb", "MIG-5a1f0000-dddd", 9, 0, 12ull << 30, 16, 0x7e, ""},
+    {0, "NVIDIA Imaginary 96 MIG 1g.12gb", "MIG-5a1e0000-cccc", "", 9, 0, 12ull << 30, 16, 0x7e,
+     ""},
+    {1, "NVIDIA Imaginary 96 MIG 1g.12gb", "MIG-5a1f0000-dddd", "", 9, 0, 12ull << 30, 16, 0x7e,
+     ""},
 };
 
 /* As the run time has it: numbers, and beginnings of UUIDs, up to the first that names none. */
@@ -129,6 +134,7 @@ static int open_device(const char *device, const struct cuda_options *options, s
 {
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
     static struct backend be;
+    cpu_set_t own;
 
     (void)options;
     if (is("opens")) {
@@ -136,8 +142,11 @@ static int open_device(const char *device, const struct cuda_options *options, s
         return 0;
     }
     /* It has no memory, which is not tried again: its worker is quarantined at once. */
-    return err_set(err, ERR_VRAM, "device %s is imaginary%s%s", device, visible ? ", seen as " : "",
-                   visible ? visible : "");
+    if (!visible)
+        return err_set(err, ERR_VRAM, "device %s is imaginary", device);
+    sched_getaffinity(0, sizeof(own), &own);
+    return err_set(err, ERR_VRAM, "device %s is imaginary, seen as %s, from %d processors", device,
+                   visible, CPU_COUNT(&own));
 }
 
 static int check(unsigned parts, cuda_finding_fn fn, void *arg)

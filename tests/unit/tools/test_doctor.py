@@ -370,6 +370,33 @@ class Run(Machine):
         done = self.run_it("run", "--devices=cuda:1", status=UNAVAILABLE, fake="card-crash")
         self.assertIn("cuda:1 (NVIDIA Imaginary 24) cannot be used: the CUDA libraries crashed", done.err)
 
+    def put(self, path, text):
+        os.makedirs(os.path.dirname(self.root + path), exist_ok=True)
+        with open(self.root + path, "w", encoding="ascii") as file:
+            file.write(text + "\n")
+
+    def test_each_worker_on_the_node_of_its_card(self):
+        own = sorted(os.sched_getaffinity(0))
+        if len(own) < 2:
+            self.skipTest("one processor has no nodes")
+        self.enqueue(self.silence())
+
+        def seen(*args):
+            said = self.run_it("run", *args, status=UNAVAILABLE).err
+            return dict(re.findall(r"device (\S+) is imaginary, seen as \S+, from (\d+) processors", said))
+        first, second = "GPU-8f3c0000-aaaa", "GPU-8f3d0000-bbbb"
+        everywhere = str(len(own))
+        self.assertEqual({first: everywhere, second: everywhere}, seen())  # nothing is known of nodes
+        self.put("/sys/devices/system/node/node0/cpulist", str(own[0]))
+        self.put("/sys/bus/pci/devices/0000:01:00.0/numa_node", "0")
+        self.put("/sys/bus/pci/devices/0000:02:00.0/numa_node", "0")
+        self.assertEqual({first: everywhere, second: everywhere}, seen())  # one node
+        self.put("/sys/devices/system/node/node1/cpulist", ",".join(map(str, own[1:])))
+        self.assertEqual({first: everywhere, second: everywhere}, seen())  # both cards are on one of two
+        self.put("/sys/bus/pci/devices/0000:02:00.0/numa_node", "1")
+        self.assertEqual({first: "1", second: str(len(own) - 1)}, seen())
+        self.assertEqual({first: everywhere}, seen("--devices=cuda:0"))  # the other node would idle
+
     def test_the_processor_instead(self):
         self.enqueue(self.silence())
         done = self.run_it("run", "--allow-cpu", status=0, fake="crash")
