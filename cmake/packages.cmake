@@ -52,6 +52,12 @@ trial; others are the user's to choose.")
 if(TARGET ns_cuda)
   string(REPLACE "." "-" ns_cuda_dashed ${NIGHTSHIFT_CUDA_VERSION})
   string(REGEX REPLACE "\\..*" "" ns_cuda_major ${NIGHTSHIFT_CUDA_VERSION})
+  # As least_driver of gpu/cuda/check.c.
+  if(ns_cuda_major GREATER_EQUAL 13)
+    set(ns_cuda_driver 580)
+  else()
+    set(ns_cuda_driver 525)
+  endif()
   list(APPEND CPACK_COMPONENTS_ALL cuda)
   set(CPACK_DEBIAN_CUDA_PACKAGE_NAME nightshift-cuda)
   set(CPACK_DEBIAN_CUDA_PACKAGE_SECTION contrib/sound)
@@ -60,11 +66,12 @@ if(TARGET ns_cuda)
     "nightshift (>= ${PROJECT_VERSION}), nightshift (<< ${PROJECT_VERSION}.1~)")
   # NVIDIA's own packages, which Debian does not have.
   set(CPACK_DEBIAN_CUDA_PACKAGE_SUGGESTS
-    "libcublas-${ns_cuda_dashed}, libcudnn9-cuda-${ns_cuda_major}, nvidia-persistenced")
+    "libcuda1 (>= ${ns_cuda_driver}), libcublas-${ns_cuda_dashed}, libcudnn9-cuda-${ns_cuda_major}, nvidia-persistenced")
   set(CPACK_COMPONENT_CUDA_DESCRIPTION
     "transcribe archives of audio and video overnight, on NVIDIA's GPUs
-The part of Nightshift that uses GPUs. It wants NVIDIA's driver, cuBLAS of
-CUDA ${ns_cuda_major} and perhaps cuDNN 9; `nightshift doctor` says what it finds.")
+The part of Nightshift that uses GPUs. It wants NVIDIA's driver ${ns_cuda_driver} or later,
+cuBLAS of CUDA ${ns_cuda_major} and perhaps cuDNN 9; `nightshift doctor` says what it finds.
+Debian 12 has driver 535 and Debian 13 has 550: NVIDIA's repository has others.")
 endif()
 
 include(GNUInstallDirs)

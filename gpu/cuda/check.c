@@ -174,8 +174,10 @@ static void check_driver(struct check *c)
         c->driver = 0;
     } else if (c->driver / 1000 < major) {
         check_say(c, CHECK_BROKEN, "driver", wanted,
-                  "a newer driver (sudo apt install nvidia-driver), or the package of nightshift "
-                  "for CUDA 12",
+                  major >= 13 ? "install a newer driver from NVIDIA's repository (sudo apt install "
+                                "cuda-drivers): Debian 12 has 535 and Debian 13 has 550, which are "
+                                "too old; or build Nightshift with CUDA 12, which wants 525"
+                              : "install a newer driver (sudo apt install nvidia-driver)",
                   "%s%sfor CUDA %d.%d at most (%s)", kernel, kernel[0] ? ", " : "",
                   c->driver / 1000, c->driver % 1000 / 10, found ? file : "built in");
     } else {

@@ -439,8 +439,7 @@ static int parse_arguments(int argc, char **argv, struct worker *w)
         else if (strcmp(argv[i], "--visible") == 0 && i + 1 < argc)
             show_one_gpu(argv[++i]);
         else if (strcmp(argv[i], "--node") == 0 && i + 1 < argc)
-            device_bind_node(
-                (int)strtol(argv[++i], NULL, 10)); /* its threads and decoders are started later */
+            device_bind_node((int)strtol(argv[++i], NULL, 10)); /* before it has threads */
         else
             return -1;
     if (!device || !device[0] || strlen(device) >= sizeof(w->device))

@@ -128,6 +128,7 @@ class Driver(Broken):
     def test_too_old(self):
         said = self.fake(0, version=12020)
         self.says(said, "driver", BROKEN, "for CUDA 12.2 at most", "newer driver")
+        self.assertIn("Debian 12 has 535", said.one("driver")[3])
         self.assertIn("580", said.one("driver")[2])
         self.assertNotEqual(said.devices[0], 0)
         self.assertIn("too old", said.devices[1])

@@ -87,6 +87,10 @@ class Doctor(unittest.TestCase):
             f.truncate(1000)
         self.broken("cuDNN ops", "not a whole library", "reinstall")
 
+    def test_old_driver(self):
+        self.env["NIGHTSHIFT_EMULATED_FAIL"] = "olddriver"
+        self.broken("driver", "for CUDA 11.4 at most", "Debian 12 has 535 and Debian 13 has 550")
+
     def test_old_cublas(self):
         self.put("libcublasLt.so.13", "cublaslt_12")
         self.broken("cuBLASLt", "is cuBLAS 12.9, but 13.x is wanted", "libcublas-13-0")
