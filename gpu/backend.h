@@ -48,6 +48,7 @@ struct filter_bank; /* plan of energies of mel bins */
 struct rules;       /* which token may follow: tables on the device */
 struct recording;   /* a sequence of operations that can be run again */
 struct lstm;        /* packed weights of one layer of a long short-term memory */
+struct resampling;  /* weights of rows at another rate */
 struct conv2d;      /* packed weights of a convolution over two dimensions (or one: height 1) */
 
 enum epilogue {
@@ -180,6 +181,17 @@ struct conv2d_spec {
     uint32_t kernel_h, kernel_w;       /* 1 .. 255 */
     uint32_t stride_h, stride_w;       /* 1 .. 255 */
     uint32_t top, bottom, left, right; /* zeros around each image, less than the kernel's size */
+};
+
+/* Rows at another rate, interpolated. Row i of the output lies at row i down / up of the input: it
+ * is the sum of `taps` input rows, from row floor(i down / up) - before on, each times its weight
+ * in phase i down % up. Rows whose weight is 0 are not looked at. */
+struct resample_spec {
+    uint32_t up, down; /* 1 .. 65536 */
+    uint32_t taps;     /* 1 .. 1024 */
+    uint32_t before;   /* less than taps */
+    bool keep_ends;    /* beyond its ends a window goes on as its first and its last row; else it is
+                          zeros there */
 };
 
 enum activation {
@@ -390,6 +402,18 @@ struct backend_ops {
      */
     int (*max_pool)(struct backend *be, uint32_t windows, uint32_t size, bool magnitudes,
                     struct tensor x, struct tensor y, struct err *err);
+    /* The spec and w ([up][taps] float32, host memory) are copied. */
+    int (*resample_new)(struct backend *be, const struct resample_spec *spec, const float *w,
+                        struct resampling **ret, struct err *err);
+    void (*resample_free)(struct backend *be, struct resampling *r);
+    /* Each window of x by itself, x: [windows * n][cols], y: [windows * m][cols], float32. lengths:
+     * the rows of each window that count, 1 .. n (host memory, may be reused at once); NULL: all.
+     * Rows of y that lie behind the last of them are zeros; each other row is multiplied with
+     * gamma, and beta is added ([1][cols] float32, both or neither; NULL: neither). A window's
+     * result does not depend on the others. Recorded sequences do not hold it. */
+    int (*resample)(struct backend *be, struct resampling *r, uint32_t windows,
+                    const uint32_t *lengths, struct tensor x, const struct tensor *gamma,
+                    const struct tensor *beta, struct tensor y, struct err *err);
     /* One row for each sequence: the mean or the largest of its rows (sums in ascending order), or
      * its first one. No sequence is empty. x: [at[count]][cols], y: [count][cols], float32.
      * Recorded sequences do not hold it. */

@@ -291,6 +291,12 @@ int cuda_instance_norm(struct backend *be, uint32_t windows, struct tensor x, st
                        struct tensor beta, float epsilon, struct tensor y, struct err *err);
 int cuda_max_pool(struct backend *be, uint32_t windows, uint32_t size, bool magnitudes,
                   struct tensor x, struct tensor y, struct err *err);
+int cuda_resample_new(struct backend *be, const struct resample_spec *spec, const float *w,
+                      struct resampling **ret, struct err *err);
+void cuda_resample_free(struct backend *be, struct resampling *r);
+int cuda_resample(struct backend *be, struct resampling *r, uint32_t windows,
+                  const uint32_t *lengths, struct tensor x, const struct tensor *gamma,
+                  const struct tensor *beta, struct tensor y, struct err *err);
 /* Rows of the longest sequence; 0: they do not begin at 0, ascend, and end at `rows`. */
 uint32_t cuda_spans(struct spans spans, int64_t rows);
 int cuda_pool(struct backend *be, enum pool kind, struct spans spans, struct tensor x,

@@ -252,6 +252,21 @@ int k_pool(cudaStream_t s, enum pool kind, const uint32_t *at, struct tensor x, 
 int k_weighted_stats(cudaStream_t s, uint32_t windows, struct tensor x, const uint32_t *of,
                      struct tensor weights, struct tensor y);
 
+/* --- resample.cu ---------------------------------------------------------------------------- */
+
+/* struct resample_spec on the device. */
+struct resample_device {
+    uint32_t up, down, taps, before;
+    bool keep_ends;
+    const float *w;            /* [taps][up] */
+    const uint32_t *lengths;   /* [windows]; NULL: all rows of each */
+    const float *gamma, *beta; /* [cols]; NULL: neither */
+};
+
+/* See resample. */
+int k_resample(cudaStream_t s, const struct resample_device *d, uint32_t windows, struct tensor x,
+               struct tensor y);
+
 /* --- spans.cu ------------------------------------------------------------------------------- */
 
 /* See gather. A number that is no row of x counts as -1. */

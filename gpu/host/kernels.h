@@ -194,6 +194,8 @@ struct kernels {
                           size_t y_stride);
     /* y[c] = the largest of column c; NaN when one is. rows >= 1. */
     void (*highest_rows)(const float *x, size_t stride, size_t rows, size_t cols, float *y);
+    /* y[i] = the sum over k < taps of w[k] x[k][i], i < n, in ascending order of k. */
+    void (*weigh_rows)(const float *const *x, const float *w, size_t taps, size_t n, float *y);
     /* Some queries of one head of one sequence. */
     void (*attend_span)(const struct span_job *job);
 };

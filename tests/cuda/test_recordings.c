@@ -152,6 +152,8 @@ static void images_not_recorded(struct backend *be, const float *w)
 
     assert_int_equal(be->ops->conv2d_new(be, PRECISION_F32, &spec, w, NULL, &conv, &e), ERR_DEVICE);
     assert_null(conv);
+    assert_int_equal(be->ops->resample(be, NULL, 1, NULL, x, NULL, NULL, x, &e), ERR_DEVICE);
+    assert_non_null(strstr(e.msg, "recording"));
     assert_int_equal(be->ops->pool(be, POOL_MEAN, one, x, x, &e), ERR_DEVICE);
     assert_non_null(strstr(e.msg, "recording"));
     assert_int_equal(be->ops->weighted_stats(be, 1, x, of, x, x, &e), ERR_DEVICE);

@@ -195,6 +195,14 @@ static int max_pool(struct backend *be, uint32_t windows, uint32_t size, bool ma
     TIMED(real->max_pool(be, windows, size, magnitudes, x, y, err));
 }
 
+static int resample(struct backend *be, struct resampling *r, uint32_t windows,
+                    const uint32_t *lengths, struct tensor x, const struct tensor *gamma,
+                    const struct tensor *beta, struct tensor y, struct err *err)
+{
+    seen.bytes += bytes_of(x) + bytes_of(y);
+    TIMED(real->resample(be, r, windows, lengths, x, gamma, beta, y, err));
+}
+
 static int pool(struct backend *be, enum pool kind, struct spans spans, struct tensor x,
                 struct tensor y, struct err *err)
 {
@@ -254,6 +262,7 @@ void watch_install(struct backend *be, enum precision instead)
     ops.activate = activate;
     ops.instance_norm = instance_norm;
     ops.max_pool = max_pool;
+    ops.resample = resample;
     ops.pool = pool;
     ops.weighted_stats = weighted_stats;
     ops.filter_bank = filter_bank;

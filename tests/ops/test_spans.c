@@ -336,4 +336,143 @@ TEST(refusals)
     tensor_free(table);
 }
 
+/* ---- rows at another rate */
+
+struct rates {
+    struct resample_spec spec;
+    uint32_t windows, n, m, cols;
+    bool lengths, scaled;
+};
+
+/* One value of y, of a window of which `length` rows count. */
+static double resampled(const struct rates *c, const float *w, const float *x, uint32_t length,
+                        uint32_t i, uint32_t col)
+{
+    const struct resample_spec *s = &c->spec;
+    uint64_t place = (uint64_t)i * s->down;
+    int64_t lies = (int64_t)(place / s->up);
+    double sum = 0.0;
+
+    if (lies >= length)
+        return NAN; /* zeros, whatever gamma and beta are */
+    for (uint32_t k = 0; k < s->taps; k++) {
+        int64_t row = lies - s->before + k;
+        float weight = w[place % s->up * s->taps + k];
+
+        if (s->keep_ends)
+            row = row < 0 ? 0 : row >= length ? length - 1 : row;
+        if (weight != 0.0f && row >= 0 && row < length)
+            sum += (double)weight * (double)x[(size_t)row * c->cols + col];
+    }
+    return sum;
+}
+
+static void one_rate(const struct rates *c, uint32_t seed)
+{
+    size_t in = (size_t)c->windows * c->n * c->cols, out = (size_t)c->windows * c->m * c->cols;
+    float *x = values(in, DTYPE_F32, 2.0f, seed);
+    float *w = values((size_t)c->spec.up * c->spec.taps, DTYPE_F32, 1.0f, seed + 1);
+    float *gamma = values(c->cols, DTYPE_F32, 1.0f, seed + 2);
+    float *beta = values(c->cols, DTYPE_F32, 1.0f, seed + 3);
+    double *want = malloc(out * sizeof(*want)), *to = want;
+    struct tensor tx, ty = tensor_new(DTYPE_F32, c->windows * (size_t)c->m, c->cols, NULL);
+    struct tensor tg = tensor_new(DTYPE_F32, 1, c->cols, gamma);
+    struct tensor tb = tensor_new(DTYPE_F32, 1, c->cols, beta);
+    struct resampling *r = NULL;
+    uint32_t lengths[8];
+    struct err e;
+
+    for (uint32_t k = 0; k < c->spec.taps; k++) /* the first phase takes one row as it is */
+        w[k] = k == c->spec.before;
+    for (uint32_t i = 0; i < c->windows; i++) {
+        lengths[i] = c->lengths ? 1 + (c->n - 1) / (i + 1) : c->n;
+        for (size_t k = lengths[i] * (size_t)c->cols; k < (size_t)c->n * c->cols; k++)
+            x[i * (size_t)c->n * c->cols + k] = NAN; /* what does not count */
+        for (uint32_t k = 0; k < c->m; k++)
+            for (uint32_t col = 0; col < c->cols; col++) {
+                double v = resampled(c, w, x + i * (size_t)c->n * c->cols, lengths[i], k, col);
+
+                if (c->scaled)
+                    v = v * (double)gamma[col] + (double)beta[col];
+                *to++ = v == v ? v : 0.0;
+            }
+    }
+    tx = tensor_new(DTYPE_F32, c->windows * (size_t)c->n, c->cols, x);
+    assert_ok(be->ops->resample_new(be, &c->spec, w, &r, &e), e);
+    for (int again = 0; again < 2; again++)
+        assert_ok(be->ops->resample(be, r, c->windows, c->lengths ? lengths : NULL, tx,
+                                    c->scaled ? &tg : NULL, c->scaled ? &tb : NULL, ty, &e),
+                  e);
+    compare("resample", PRECISION_F32, ty, want, c->scaled ? "scaled" : "", seed);
+    be->ops->resample_free(be, r);
+    tensor_free(tx);
+    tensor_free(ty);
+    tensor_free(tg);
+    tensor_free(tb);
+    free(x);
+    free(w);
+    free(gamma);
+    free(beta);
+    free(want);
+}
+
+TEST(rates)
+{
+    static const struct rates all[] = {
+        /* samples three times as many, as CLAP has them; all, of several lengths, few */
+        {{3, 1, 128, 63, false}, 2, 1600, 4800, 1, false, false},
+        {{3, 1, 128, 63, false}, 4, 1701, 5103, 1, true, false},
+        {{3, 1, 128, 63, true}, 2, 17, 60, 1, true, true},
+        {{2, 1, 5, 0, false}, 3, 512, 1000, 1, false, true},
+        /* its frames, stretched; fewer, too */
+        {{1023, 1000, 4, 1, true}, 2, 1001, 1024, 64, false, true},
+        {{2, 3, 7, 6, false}, 3, 50, 40, 33, true, true},
+        {{1, 4, 1, 0, true}, 1, 9, 3, 1, false, false},
+    };
+
+    for (size_t i = 0; i < COUNT(all); i++)
+        one_rate(&all[i], (uint32_t)i);
+}
+
+TEST(refused_rates)
+{
+    const struct resample_spec good = {3, 1, 4, 1, false};
+    const float w[12] = {1.0f};
+    struct tensor x = tensor_new(DTYPE_F32, 10, 2, NULL), y = tensor_new(DTYPE_F32, 30, 2, NULL);
+    struct tensor g = tensor_new(DTYPE_F32, 1, 2, NULL), half = tensor_columns(y, 0, 1);
+    const uint32_t none[] = {5, 0}, many[] = {6, 5};
+    struct resample_spec bad;
+    struct resampling *r;
+    struct err e;
+
+#define BAD_RATE(change) \
+    bad = good;          \
+    bad.change;          \
+    assert_int_equal(be->ops->resample_new(be, &bad, w, &r, &e), ERR_DEVICE)
+    BAD_RATE(up = 0);
+    BAD_RATE(up = 65537);
+    BAD_RATE(down = 0);
+    BAD_RATE(down = 65537);
+    BAD_RATE(taps = 0);
+    BAD_RATE(taps = 1025);
+    BAD_RATE(before = 4);
+    assert_ok(be->ops->resample_new(be, &good, w, &r, &e), e);
+#define BAD_CALL(windows, lengths, x, gamma, beta, y) \
+    assert_int_equal(be->ops->resample(be, r, windows, lengths, x, gamma, beta, y, &e), ERR_DEVICE)
+    assert_ok(be->ops->resample(be, r, 2, NULL, x, &g, &g, y, &e), e);
+    BAD_CALL(0, NULL, x, NULL, NULL, y);
+    BAD_CALL(3, NULL, x, NULL, NULL, y);
+    BAD_CALL(10, NULL, x, NULL, NULL, tensor_rows(y, 0, 25));
+    BAD_CALL(2, none, x, NULL, NULL, y);
+    BAD_CALL(2, many, x, NULL, NULL, y);
+    BAD_CALL(2, NULL, x, NULL, NULL, half);
+    BAD_CALL(2, NULL, x, &g, NULL, y);
+    BAD_CALL(2, NULL, x, &g, &x, y);
+    be->ops->resample_free(be, r);
+    be->ops->resample_free(be, NULL);
+    tensor_free(x);
+    tensor_free(y);
+    tensor_free(g);
+}
+
 TEST_MAIN(open_backend, close_backend)

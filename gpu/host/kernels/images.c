@@ -215,3 +215,28 @@ void KERNEL(highest_rows)(const float *x, size_t stride, size_t rows, size_t col
         store_some(y + c, cols - c, high);
     }
 }
+
+/* Registers whose sums grow beside each other: a multiply-add takes as many cycles. */
+#define SUMS 4
+
+void KERNEL(weigh_rows)(const float *const *x, const float *w, size_t taps, size_t n, float *y)
+{
+    size_t i = 0;
+
+    for (; i + SUMS * LANES <= n; i += SUMS * LANES) {
+        vreg sum[SUMS] = {{0}};
+
+        for (size_t k = 0; k < taps; k++)
+            for (int j = 0; j < SUMS; j++)
+                sum[j] += w[k] * r_load(x[k] + i + j * LANES);
+        for (int j = 0; j < SUMS; j++)
+            r_store(y + i + j * LANES, sum[j]);
+    }
+    for (; i < n; i += LANES) {
+        vreg sum = {0};
+
+        for (size_t k = 0; k < taps; k++)
+            sum += w[k] * load_some(x[k] + i, n - i);
+        store_some(y + i, n - i, sum);
+    }
+}

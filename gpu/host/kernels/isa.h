@@ -62,6 +62,7 @@ void KERNEL(scale_columns)(const float *x, size_t x_stride, size_t rows, size_t 
                            const float *centre, const float *scale, const float *beta, float *y,
                            size_t y_stride);
 void KERNEL(highest_rows)(const float *x, size_t stride, size_t rows, size_t cols, float *y);
+void KERNEL(weigh_rows)(const float *const *x, const float *w, size_t taps, size_t n, float *y);
 void KERNEL(attend_span)(const struct span_job *job);
 void KERNEL(mel_clamp)(float *x, size_t n, float floor);
 

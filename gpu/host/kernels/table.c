@@ -43,5 +43,6 @@ const struct kernels KERNEL(kernels) = {
     .column_sums = KERNEL(column_sums),
     .scale_columns = KERNEL(scale_columns),
     .highest_rows = KERNEL(highest_rows),
+    .weigh_rows = KERNEL(weigh_rows),
     .attend_span = KERNEL(attend_span),
 };

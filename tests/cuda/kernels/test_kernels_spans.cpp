@@ -110,6 +110,71 @@ TEST(test_max_pool)
     }
 }
 
+/* Against sums in double precision, with gaps between the rows. */
+static void check_resample(struct resample_device d, int64_t windows, int64_t n, int64_t m,
+                           int64_t cols, const std::vector<uint32_t> &lengths)
+{
+    std::vector<float> x = normals((size_t)(windows * n * cols)), gamma, beta;
+    std::vector<float> w = normals((size_t)d.up * d.taps);
+    std::vector<double> want;
+
+    gamma = normals((size_t)cols);
+    beta = normals((size_t)cols);
+    for (uint32_t k = 0; k < d.taps; k++)
+        w[(size_t)k * d.up] = k == d.before ? 1.0f : 0.0f;
+    for (int64_t i = 0; i < windows * m; i++) {
+        const int64_t window = i / m, place = i % m * d.down, lies = place / d.up;
+        const int64_t length = lengths.empty() ? n : lengths[(size_t)window];
+
+        for (int64_t c = 0; c < cols; c++) {
+            double sum = 0;
+
+            for (int64_t k = 0; k < d.taps; k++) {
+                const int64_t row = lies - d.before + k;
+                const int64_t held = row < 0 ? 0 : row >= length ? length - 1 : row;
+
+                if (row == held || d.keep_ends)
+                    sum += (double)w[(size_t)(k * d.up + place % d.up)] *
+                           (double)x[(size_t)((window * n + held) * cols + c)];
+            }
+            sum = sum * (double)gamma[(size_t)c] + (double)beta[(size_t)c];
+            want.push_back(lies < length ? sum : 0);
+        }
+    }
+    for (int64_t window = 0; window < windows && !lengths.empty(); window++)
+        for (int64_t i = lengths[(size_t)window] * cols; i < n * cols; i++)
+            x[(size_t)(window * n * cols + i)] = NAN;
+    matrix mx(DTYPE_F32, windows * n, cols, x, 3), y(DTYPE_F32, windows * m, cols, 5);
+    array<float> aw(w), ag(gamma), ab(beta);
+    array<uint32_t> al(lengths);
+
+    d.w = aw.p;
+    d.gamma = ag.p;
+    d.beta = ab.p;
+    d.lengths = lengths.empty() ? nullptr : al.p;
+    WELL(k_resample(nullptr, &d, (uint32_t)windows, mx.tensor(), y.tensor()));
+    assert_near(y.get(), want, 1e-5, 1e-4, "resample");
+}
+
+TEST(test_resample)
+{
+    struct resample_device d = {};
+
+    d.up = 3;
+    d.down = 1;
+    d.taps = 128;
+    d.before = 63;
+    check_resample(d, 2, 300, 900, 1, {});
+    check_resample(d, 3, 200, 600, 1, {200, 1, 77});
+    d.up = 7;
+    d.down = 5;
+    d.taps = 4;
+    d.before = 1;
+    d.keep_ends = true;
+    check_resample(d, 2, 31, 42, 64, {});
+    check_resample(d, 2, 31, 50, 3, {30, 31});
+}
+
 TEST(test_pool)
 {
     const std::vector<uint32_t> at = {0, 3, 4, 40};
@@ -328,11 +393,13 @@ TEST(test_nothing)
 {
     struct tensor none = tensor_of(DTYPE_F32, nullptr, 0, 8);
     struct spans_device d = {};
+    struct resample_device resample = {};
     matrix x(DTYPE_F32, 2, 12);
 
     d.q = none;
     WELL(k_instance_norm(nullptr, 1, none, nullptr, nullptr, 1e-5f, nullptr, none));
     WELL(k_max_pool(nullptr, 1, 2, false, none, none));
+    WELL(k_resample(nullptr, &resample, 1, none, none));
     WELL(k_pool(nullptr, POOL_MEAN, nullptr, none, none));
     WELL(k_weighted_stats(nullptr, 1, none, nullptr, none, none));
     WELL(k_gather(nullptr, none, nullptr, none));

@@ -32,7 +32,7 @@
     X(sync), X(alloc), X(put), X(get), X(write), X(read), X(copy), X(linear), X(layer_norm),       \
         X(add), X(embed), X(kv_fill), X(kv_append), X(attention), X(attention_rows),               \
         X(attention_scores), X(align), X(mel), X(filter_bank), X(choose), X(top), X(lstm),         \
-        X(magnitude), X(conv2d), X(activate), X(instance_norm), X(max_pool), X(pool),              \
+        X(magnitude), X(conv2d), X(activate), X(instance_norm), X(max_pool), X(resample), X(pool), \
         X(weighted_stats), X(gather), X(attention_spans), X(follow), X(note), X(post), X(collect), \
         X(posted), X(record_run), X(fork), X(after)
 

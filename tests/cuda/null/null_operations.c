@@ -27,6 +27,9 @@ struct mel {
 struct filter_bank {
     uint64_t bytes;
 };
+struct resampling {
+    uint64_t bytes;
+};
 
 /* Weights pass through the stages, too. */
 static int take_weights(struct backend *be, const float *w, uint64_t count, uint32_t each,
@@ -49,6 +52,7 @@ FREE_OBJECT(free_conv2d, conv2d)
 FREE_OBJECT(free_lstm, lstm)
 FREE_OBJECT(free_mel, mel)
 FREE_OBJECT(free_filter_bank, filter_bank)
+FREE_OBJECT(free_resampling, resampling)
 
 static int no_memory(struct err *err)
 {
@@ -115,6 +119,20 @@ static int make_filter_bank(struct backend *be, const struct filter_bank_spec *s
 {
     *ret = calloc(1, sizeof(**ret));
     return *ret ? 0 : no_memory(err);
+}
+
+static int make_resampling(struct backend *be, const struct resample_spec *spec, const float *w,
+                           struct resampling **ret, struct err *err)
+{
+    struct resampling *r = calloc(1, sizeof(*r));
+    int rc = r ? take_weights(be, w, (uint64_t)spec->up * spec->taps, 4, &r->bytes, err)
+               : no_memory(err);
+
+    if (rc != 0)
+        free(r);
+    else
+        *ret = r;
+    return rc;
 }
 
 /* ---- operations */
@@ -223,6 +241,14 @@ static int compute_max_pool(struct backend *be, uint32_t windows, uint32_t size,
                             struct tensor x, struct tensor y, struct err *err)
 {
     null_computed(be, NULL_CALL_max_pool, y, MADE_UP_VECTORS);
+    return 0;
+}
+
+static int compute_resample(struct backend *be, struct resampling *r, uint32_t windows,
+                            const uint32_t *lengths, struct tensor x, const struct tensor *gamma,
+                            const struct tensor *beta, struct tensor y, struct err *err)
+{
+    null_computed(be, NULL_CALL_resample, y, MADE_UP_VECTORS);
     return 0;
 }
 
@@ -478,6 +504,9 @@ const struct backend_ops null_operations = {
     .activate = compute_activate,
     .instance_norm = compute_instance_norm,
     .max_pool = compute_max_pool,
+    .resample_new = make_resampling,
+    .resample_free = free_resampling,
+    .resample = compute_resample,
     .pool = compute_pool,
     .weighted_stats = compute_weighted_stats,
     .gather = compute_gather,

@@ -4,7 +4,6 @@
 #include "tests/common/test.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <unistd.h>
 
 #include "gpu/backend.h"
@@ -126,6 +125,21 @@ TEST(biases)
         assert_int_equal(kinds[w], 0);
 }
 
+/* transformers' reshape: the image's row of patches y is row y % high of its part y / high, whose
+ * columns are frames behind those of the parts before. */
+TEST(patches)
+{
+    const struct clap_order rows = {16, 16, 0};
+    int32_t map[2 * 256];
+
+    clap_map_patches(4, rows, 2, map);
+    for (int32_t i = 0; i < 2 * 256; i++) {
+        int32_t y = i % 256 / 16, x = i % 16, part = y / 4, frame = part * 16 + x;
+
+        assert_int_equal(map[i], i / 256 * 256 + frame * 4 + y % 4);
+    }
+}
+
 /* ---- audio */
 
 static struct clap *open_good(void)
@@ -161,19 +175,8 @@ TEST(windows_alone)
     clap_free(c);
 }
 
-/* Threads that the model itself has started. */
-static int started;
-
-int __real_pthread_create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
-int __wrap_pthread_create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
-int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*run)(void *), void *arg)
-{
-    started++;
-    return __real_pthread_create(t, a, run, arg);
-}
-
-/* Where they share the device's work, as many threads as the device was opened with prepare them,
- * some at a time; what each gives is the same but for the rounding of larger products. */
+/* Where they share the device's work, what each gives is the same but for the rounding of larger
+ * products. */
 TEST(windows_together)
 {
     const struct backend_info info = be->info;
@@ -190,15 +193,10 @@ TEST(windows_together)
     be->info.deterministic = false;
     be->info.wide_batches = true;
     assert_ok(clap_load("good", be, PRECISION_F32, CLAP_AUDIO, MANY, &c, &e), e);
-    for (uint32_t threads = 1; threads <= 3; threads += 2) { /* what is left does no harm */
-        be->info.host_threads = threads;
-        started = 0;
-        assert_ok(clap_run_audio(c, audio, MANY, together[0], &e), e);
-        assert_int_equal(started, 3 * (threads - 1)); /* two times to hear them, once to look */
-        for (int i = 0; i < MANY; i++)
-            for (int k = 0; k < SIZE; k++)
-                assert_true(fabs((double)alone[i][k] - (double)together[i][k]) < 1e-5);
-    }
+    assert_ok(clap_run_audio(c, audio, MANY, together[0], &e), e);
+    for (int i = 0; i < MANY; i++)
+        for (int k = 0; k < SIZE; k++)
+            assert_true(fabs((double)alone[i][k] - (double)together[i][k]) < 1e-5);
     be->info = info;
     clap_free(c);
 }
@@ -227,28 +225,82 @@ TEST(what_is_no_audio)
     clap_free(c);
 }
 
-/* "repeatpad": as often as it fits whole, then silence. */
+static struct clap_mel *open_mel(uint32_t windows)
+{
+    float one[CLAP_MEL_MAX_BINS], zero[CLAP_MEL_MAX_BINS] = {0};
+    struct clap_mel *m = NULL;
+    struct clap_config c;
+    struct err e;
+
+    for (int i = 0; i < CLAP_MEL_MAX_BINS; i++)
+        one[i] = 1.0f;
+    assert_ok(clap_config_read("good", &c, &e), e);
+    assert_ok(clap_mel_new(&c, be, windows, one, zero, &m, &e), e);
+    return m;
+}
+
+/* n samples at 48 kHz: [3 n]. */
+static float *upsample(const float *x, size_t n)
+{
+    float *y = malloc(3 * n * sizeof(*y)), w[CLAP_UPSAMPLE_BY * CLAP_UPSAMPLE_TAPS];
+    const struct resample_spec spec = clap_mel_upsampling(w);
+    struct tensor from = tensor_of(DTYPE_F32, (float *)(uintptr_t)x, (int64_t)n, 1);
+    struct tensor to = tensor_of(DTYPE_F32, y, 3 * (int64_t)n, 1);
+    struct resampling *r = NULL;
+    struct err e;
+
+    assert_ok(be->ops->resample_new(be, &spec, w, &r, &e), e);
+    assert_ok(be->ops->resample(be, r, 1, NULL, from, NULL, NULL, to, &e), e);
+    be->ops->resample_free(be, r);
+    return y;
+}
+
+/* "repeatpad": as often as it fits whole, then silence, whatever was there before. */
 TEST(repeated)
 {
-    static const size_t lengths[] = {1, 7, 200000, 240000, 240001, 479999};
-    float *audio = clap_noise("repeat", CLAP_MEL_SAMPLES, 0.2f);
-    float *whole = malloc(CLAP_MEL_SAMPLES * sizeof(*whole));
-    float *filled = malloc(CLAP_MEL_SAMPLES * sizeof(*filled));
+    static const size_t lengths[] = {1, 7, 60000, 80000, 80001, 159999, CLAP_SAMPLES, 53333};
+    struct clap_mel *m = open_mel(2);
 
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
-        size_t n = lengths[i], times = CLAP_MEL_SAMPLES / n;
+        const struct clap_audio audio[] = {{pcm, CLAP_SAMPLES}, {pcm, lengths[i]}};
+        size_t n = 3 * lengths[i], end = CLAP_MEL_SAMPLES / n * n;
+        const float *have = clap_mel_samples(m) + CLAP_MEL_SAMPLES;
+        float *want = upsample(pcm, lengths[i]);
+        struct err e;
 
-        memset(whole, 0, CLAP_MEL_SAMPLES * sizeof(*whole));
-        for (size_t k = 0; k < times * n; k++)
-            whole[k] = audio[k % n];
-        memset(filled, 0xff, CLAP_MEL_SAMPLES * sizeof(*filled));
-        memcpy(filled, audio, n * sizeof(*filled));
-        clap_mel_fill(filled, n);
-        assert_memory_equal(filled, whole, CLAP_MEL_SAMPLES * sizeof(*filled));
+        assert_ok(clap_mel_put(m, audio, 2, &e), e);
+        for (size_t k = 0; k < CLAP_MEL_SAMPLES; k++)
+            assert_true(have[k] == (k < end ? want[k % n] : 0.0f));
+        free(want);
     }
-    free(audio);
-    free(whole);
-    free(filled);
+    clap_mel_free(m);
+}
+
+/* Windows behind each other in memory go to the device together, the last of them shorter; others
+ * do not: all are heard as they are alone. */
+TEST(behind_each_other)
+{
+    enum { COUNT = 5 };
+    float *all = malloc((3 * CLAP_SAMPLES + 5) * sizeof(*all));
+    const struct clap_audio audio[COUNT] = {{all + 5, CLAP_SAMPLES},
+                                            {all + 5 + CLAP_SAMPLES, CLAP_SAMPLES},
+                                            {all + 5 + 2 * CLAP_SAMPLES, 100000},
+                                            {all + 5 + CLAP_SAMPLES, 120000},
+                                            {all, CLAP_SAMPLES}};
+    struct clap_mel *m = open_mel(COUNT), *one = open_mel(1);
+    struct err e;
+
+    for (size_t i = 0; i < 3 * CLAP_SAMPLES + 5; i++)
+        all[i] = pcm[i * 7 % CLAP_SAMPLES];
+    assert_ok(clap_mel_put(m, audio, COUNT, &e), e);
+    for (int i = 0; i < COUNT; i++) {
+        assert_ok(clap_mel_put(one, &audio[i], 1, &e), e);
+        assert_memory_equal(clap_mel_samples(m) + (size_t)i * CLAP_MEL_SAMPLES,
+                            clap_mel_samples(one), CLAP_MEL_SAMPLES * sizeof(float));
+    }
+    clap_mel_free(m);
+    clap_mel_free(one);
+    free(all);
 }
 
 TEST(memory)

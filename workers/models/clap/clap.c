@@ -8,20 +8,16 @@
 
 #include <jansson.h>
 
-#include "base/threads.h"
 #include "base/utf8.h"
 #include "gpu/backend.h"
-#include "workers/audio/upsample.h"
 #include "workers/models/bert/bert.h"
 #include "workers/models/clap/clap_audio.h"
-#include "workers/models/clap/clap_mel.h"
 #include "workers/models/files/weights.h"
 #include "workers/text/json_file.h"
 #include "workers/text/tokenizer/tokenizer.h"
 
 #define FEW_WINDOWS 4   /* of a call where more at once gain nothing */
 #define MANY_WINDOWS 32 /* 20 MB of scratch each, in float32 */
-#define HEARD_AT_ONCE 8 /* windows at 48 kHz in host memory, 1.9 MB each */
 /* Of one call of the text tower where sequences share the device's work. */
 #define TEXT_TOKENS 8192
 #define MOST_TEXTS 64 /* of one call of the encoder */
@@ -279,30 +275,11 @@ static int load_text_tower(const char *dir, uint32_t size, const struct weights 
 struct clap {
     struct backend *be; /* borrowed */
     struct clap_config config;
-    uint32_t windows; /* a call of ours takes */
-    uint32_t group;   /* of one call of the device */
-    struct upsampler *upsampler;
+    uint32_t windows;               /* a call of ours takes */
+    uint32_t group;                 /* of one call of the device */
     struct clap_audio_tower *audio; /* NULL: not loaded */
-    float *audio48;                 /* [HEARD_AT_ONCE, or group][CLAP_MEL_SAMPLES] */
     struct clap_text_tower *text;   /* NULL: not loaded */
 };
-
-static uint32_t heard_at_once(const struct clap *c)
-{
-    return c->group < HEARD_AT_ONCE ? c->group : HEARD_AT_ONCE;
-}
-
-static int load_audio(struct clap *c, const struct weights *w, enum precision precision,
-                      struct err *err)
-{
-    int rc = upsampler_new(&c->upsampler, err);
-
-    c->audio48 = malloc((size_t)heard_at_once(c) * CLAP_MEL_SAMPLES * sizeof(*c->audio48));
-    if (rc == 0 && !c->audio48)
-        rc = err_no_memory(err, "CLAP");
-    return rc == 0 ? clap_audio_load(&c->config, w, c->be, precision, c->group, &c->audio, err)
-                   : rc;
-}
 
 static int load_towers(struct clap *c, const char *dir, enum precision precision, unsigned towers,
                        struct err *err)
@@ -317,7 +294,7 @@ static int load_towers(struct clap *c, const char *dir, enum precision precision
     if (rc == ERR_MISSING || rc == ERR_DENIED) /* of a model, that is no file to be skipped */
         rc = err->code = ERR_MODEL;
     if (rc == 0 && towers & CLAP_AUDIO)
-        rc = load_audio(c, w, precision, err);
+        rc = clap_audio_load(&c->config, w, c->be, precision, c->group, &c->audio, err);
     if (rc == 0 && towers & CLAP_TEXT)
         rc = load_text_tower(dir, c->config.size, w, c->be, precision, &c->text, err);
     weights_close(w);
@@ -355,10 +332,8 @@ void clap_free(struct clap *c)
 {
     if (!c)
         return;
-    upsampler_free(c->upsampler);
     clap_audio_free(c->audio);
     free_text_tower(c->text);
-    free(c->audio48);
     free(c);
 }
 
@@ -381,33 +356,12 @@ static int normalise_vector(float *v, uint32_t size, struct err *err)
     return 0;
 }
 
-struct hearing {
-    const struct clap *clap;
-    const struct clap_audio *audio;
-};
-
-static void upsample_window(void *arg, uint32_t i)
-{
-    const struct hearing *h = arg;
-    float *to = h->clap->audio48 + (size_t)i * CLAP_MEL_SAMPLES;
-
-    upsample(h->clap->upsampler, h->audio[i].pcm, h->audio[i].n, to);
-    clap_mel_fill(to, h->audio[i].n * UPSAMPLE_BY);
-}
-
 /* At most a group. */
 static int run_group(struct clap *c, const struct clap_audio *audio, uint32_t n, float *ret,
                      struct err *err)
 {
-    int rc = 0;
+    int rc = clap_audio_put(c->audio, audio, n, err);
 
-    for (uint32_t at = 0, count; rc == 0 && at < n; at += count) {
-        struct hearing h = {c, audio + at};
-
-        count = n - at < heard_at_once(c) ? n - at : heard_at_once(c);
-        threads_run(c->be->info.host_threads, count, upsample_window, &h);
-        rc = clap_audio_put(c->audio, at, c->audio48, count, err);
-    }
     if (rc == 0)
         rc = clap_audio_run(c->audio, n, ret, err);
     for (uint32_t i = 0; rc == 0 && i < n; i++)
@@ -449,7 +403,7 @@ int clap_run_text(struct clap *c, const char *const *texts, uint32_t n, float *r
 
 #define PATCHES ((uint64_t)4096) /* of the first stage, 96 values each */
 #define VALUES (PATCHES * 96)
-#define HEARD ((uint64_t)CLAP_MEL_SAMPLES + 1001 * 64) /* and its log-mel */
+#define HEARD ((uint64_t)CLAP_SAMPLES + CLAP_MEL_SAMPLES + 1001 * 64) /* and its log-mel */
 #define AUDIO_WEIGHTS ((uint64_t)29000000) /* of matrices, mostly the last two stages' */
 #define AUDIO_TABLES ((uint64_t)1500000)   /* biases of attention, and maps */
 

@@ -34,11 +34,6 @@ uint32_t clap_windows(const struct clap *c);
 /* Bytes of device memory of the published model at the given precision: a prediction for planning.
  * windows: 1 on a device that takes one at a time. */
 uint64_t clap_predict_bytes(unsigned towers, enum precision precision, uint32_t windows);
-/* One window: 1 .. CLAP_SAMPLES samples in [-1, 1]; one that is no number is silence. */
-struct clap_audio {
-    const float *pcm;
-    size_t n;
-};
 /* n <= clap_windows windows; ret: [n][clap_size]. ERR_MODEL when something computed is no number.
  */
 int clap_run_audio(struct clap *c, const struct clap_audio *audio, uint32_t n, float *ret,

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/threads.h"
 #include "gpu/backend.h"
 #include "workers/models/clap/clap_maps.h"
 #include "workers/models/clap/clap_mel.h"
@@ -46,8 +45,6 @@ struct clap_audio_tower {
     enum dtype type;
     uint32_t group; /* windows of one call of the device */
     struct clap_mel *mel;
-    struct filter_bank *bank;
-    float *factor, *addend; /* host: the batch norm and CLAP_MEL_DB, [bins] each */
     struct conv2d *patch;
     struct clap_norm patch_norm, norm;
     struct clap_stage stage[CLAP_MAX_STAGES];
@@ -56,8 +53,6 @@ struct clap_audio_tower {
     uint32_t *image_spans; /* host: rows of an image in the last stage, [group + 1] */
 
     /* Device memory, of `group` windows (here W), the first stage's sizes. */
-    float *pcm;          /* [W][CLAP_MEL_SAMPLES] */
-    float *heard;        /* [W * frames][bins] */
     float *image;        /* [W * image^2] */
     float *x, *other;    /* [W * grid^2][width] */
     void *h, *attended;  /* the same, of `type` */
@@ -65,48 +60,9 @@ struct clap_audio_tower {
     void *ffn;           /* [W * grid^2][ffn] */
     float *pooled;       /* [W][last stage's width] */
     float *hidden, *out; /* [W][size] */
-
-    /* Host memory. */
-    float *frames; /* [W * frames][bins] */
-    float *images; /* [W][image^2] */
-    uint32_t *at;  /* [W]: where each window begins in pcm */
 };
 
 /* ---- running */
-
-/* From the frames of window i to its image. */
-static void make_mel_image(void *arg, uint32_t i)
-{
-    const struct clap_audio_tower *t = arg;
-    size_t frames = (size_t)clap_mel_frames(&t->config) * t->config.mel_bins;
-    size_t image = (size_t)t->config.image * t->config.image;
-
-    clap_mel_image(t->mel, t->frames + i * frames, t->factor, t->addend, t->images + i * image);
-}
-
-int clap_audio_put(struct clap_audio_tower *t, uint32_t first, const float *audio, uint32_t n,
-                   struct err *err)
-{
-    return t->be->ops->write(t->be, t->pcm + (size_t)first * CLAP_MEL_SAMPLES, audio,
-                             (size_t)n * CLAP_MEL_SAMPLES * sizeof(float), err);
-}
-
-/* The windows to images in t->image. */
-static int compute_images(struct clap_audio_tower *t, uint32_t n, struct err *err)
-{
-    const struct backend_ops *ops = t->be->ops;
-    size_t image = (size_t)t->config.image * t->config.image;
-    int64_t samples = (int64_t)n * CLAP_MEL_SAMPLES, bins = t->config.mel_bins;
-    int64_t frames = (int64_t)n * clap_mel_frames(&t->config);
-    int rc = ops->filter_bank(t->be, t->bank, tensor_of(DTYPE_F32, t->pcm, 1, samples), t->at, n,
-                              CLAP_MEL_SAMPLES, tensor_of(DTYPE_F32, t->heard, frames, bins), err);
-
-    if (rc == 0)
-        rc = ops->read(t->be, t->frames, t->heard, (size_t)(frames * bins) * sizeof(float), err);
-    if (rc == 0)
-        threads_run(t->be->info.host_threads, n, make_mel_image, t);
-    return rc == 0 ? ops->write(t->be, t->image, t->images, n * image * sizeof(float), err) : rc;
-}
 
 static int apply_layer_norm(struct clap_audio_tower *t, const struct clap_norm *n, struct tensor x,
                             float epsilon, struct tensor y, struct err *err)
@@ -206,17 +162,20 @@ static int run_stage(struct clap_audio_tower *t, uint32_t i, uint32_t n, struct 
                : rc;
 }
 
-/* The images in t->image to patches in t->x, row by row. */
+/* The first n windows' images in t->image to patches in t->x, row by row. */
 static int embed_patches(struct clap_audio_tower *t, uint32_t n, struct err *err)
 {
-    uint32_t edge = t->config.image, grid = t->stage[0].grid;
+    uint32_t bins = t->config.mel_bins, frames = t->config.image / bins * t->config.image;
+    uint32_t grid = t->stage[0].grid;
     int64_t rows = (int64_t)n * grid * grid, width = t->stage[0].width;
+    struct tensor image = tensor_of(DTYPE_F32, t->image, (int64_t)n * frames, bins);
     struct tensor x = tensor_of(DTYPE_F32, t->x, rows, width);
     struct tensor other = tensor_of(DTYPE_F32, t->other, rows, width);
-    int rc = t->be->ops->conv2d(t->be, t->patch, n, edge, edge,
-                                tensor_of(DTYPE_F32, t->image, (int64_t)n * edge * edge, 1),
-                                EPILOGUE_NONE, other, err);
+    int rc = clap_mel_run(t->mel, n, image, err);
 
+    image = tensor_of(DTYPE_F32, t->image, (int64_t)n * frames * bins, 1);
+    if (rc == 0)
+        rc = t->be->ops->conv2d(t->be, t->patch, n, frames, bins, image, EPILOGUE_NONE, other, err);
     return rc == 0 ? apply_layer_norm(t, &t->patch_norm, other, NORM_EPSILON, x, err) : rc;
 }
 
@@ -241,12 +200,18 @@ static int project_patches(struct clap_audio_tower *t, uint32_t n, struct err *e
                    : rc;
 }
 
+int clap_audio_put(struct clap_audio_tower *t, const struct clap_audio *audio, uint32_t n,
+                   struct err *err)
+{
+    return clap_mel_put(t->mel, audio, n, err);
+}
+
+float *clap_audio_samples(struct clap_audio_tower *t) { return clap_mel_samples(t->mel); }
+
 int clap_audio_run(struct clap_audio_tower *t, uint32_t n, float *ret, struct err *err)
 {
-    int rc = compute_images(t, n, err);
+    int rc = embed_patches(t, n, err);
 
-    if (rc == 0)
-        rc = embed_patches(t, n, err);
     for (uint32_t i = 0; rc == 0 && i < t->config.stages; i++)
         rc = run_stage(t, i, n, err);
     if (rc == 0)
@@ -261,22 +226,13 @@ int clap_audio_run(struct clap_audio_tower *t, uint32_t n, float *ret, struct er
 static int take_host(struct clap_audio_tower *t, struct err *err)
 {
     const struct clap_config *c = &t->config;
-    size_t image = (size_t)c->image * c->image, frames = clap_mel_frames(c);
     uint32_t side = clap_grid(c, 0) / c->window, each = c->window * c->window;
     uint32_t last = clap_grid(c, c->stages - 1);
 
-    t->factor = malloc(c->mel_bins * sizeof(float));
-    t->addend = malloc(c->mel_bins * sizeof(float));
-    t->frames = calloc(t->group * frames * c->mel_bins, sizeof(float));
-    t->images = calloc(t->group * image, sizeof(float));
-    t->at = malloc(t->group * sizeof(*t->at));
     t->spans = malloc(((size_t)t->group * side * side + 1) * sizeof(*t->spans));
     t->image_spans = malloc(((size_t)t->group + 1) * sizeof(*t->image_spans));
-    if (!t->factor || !t->addend || !t->frames || !t->images || !t->at || !t->spans ||
-        !t->image_spans)
+    if (!t->spans || !t->image_spans)
         return err_set(err, ERR_NOMEM, "no memory for the audio tower of CLAP");
-    for (uint32_t i = 0; i < t->group; i++)
-        t->at[i] = i * CLAP_MEL_SAMPLES;
     for (uint32_t i = 0; i <= t->group * side * side; i++)
         t->spans[i] = i * each;
     for (uint32_t i = 0; i <= t->group; i++)
@@ -294,8 +250,6 @@ static int take_device(struct clap_audio_tower *t, struct err *err)
         size_t bytes;
     } want[] = {
 #define WANT(field, bytes) {offsetof(struct clap_audio_tower, field), bytes}
-        WANT(pcm, (size_t)t->group * CLAP_MEL_SAMPLES * sizeof(float)),
-        WANT(heard, (size_t)t->group * clap_mel_frames(c) * c->mel_bins * sizeof(float)),
         WANT(image, (size_t)t->group * c->image * c->image * sizeof(float)),
         WANT(x, values * sizeof(float)),
         WANT(other, values * sizeof(float)),
@@ -362,26 +316,20 @@ void clap_audio_free(struct clap_audio_tower *t)
         return;
     be = t->be;
     {
-        void *const device[] = {t->image, t->x,      t->other,  t->h,   t->attended, t->qkv,
-                                t->ffn,   t->pooled, t->hidden, t->out, t->pcm,      t->heard};
+        void *const device[] = {t->image, t->x,   t->other,  t->h,      t->attended,
+                                t->qkv,   t->ffn, t->pooled, t->hidden, t->out};
 
         for (size_t i = 0; i < sizeof(device) / sizeof(device[0]); i++)
             be->ops->release(be, device[i]);
     }
     for (uint32_t i = 0; i < CLAP_MAX_STAGES; i++)
         free_stage(be, &t->stage[i]);
-    be->ops->filter_bank_free(be, t->bank);
     be->ops->conv2d_free(be, t->patch);
     be->ops->linear_free(be, t->project1);
     be->ops->linear_free(be, t->project2);
     free_norm(be, &t->patch_norm);
     free_norm(be, &t->norm);
     clap_mel_free(t->mel);
-    free(t->factor);
-    free(t->addend);
-    free(t->frames);
-    free(t->images);
-    free(t->at);
     free(t->spans);
     free(t->image_spans);
     free(t);
@@ -560,7 +508,7 @@ static int load_orders(struct loader *l, uint32_t i, struct clap_stage *s, bool 
     if (rc == 0 && i)
         clap_map_merge(before, plain, l->t->group, map);
     else if (rc == 0)
-        clap_map_between((struct clap_order){s->grid, s->grid, 0}, plain, l->t->group, map);
+        clap_map_patches(c->mel_bins / c->patch, plain, l->t->group, map);
     if (rc == 0)
         rc = map_to_device(l, map, entering, &s->enter, err);
     if (rc == 0 && shifts) {
@@ -625,32 +573,51 @@ static int load_stage(struct loader *l, uint32_t i, struct err *err)
 
 /* ---- before and after the stages */
 
-/* The batch norm of the bins as one factor and one addend each. */
-static int load_batch_norm(struct loader *l, struct err *err)
+/* The batch norm of the bins as one factor and one addend each, and what is before it. */
+static int load_mel(struct loader *l, struct err *err)
 {
     static const char *const tails[] = {"weight", "bias", "running_mean", "running_var"};
     uint64_t bins = l->t->config.mel_bins;
-    float *v = allocate_floats(4 * bins, err);
+    float *v = allocate_floats(6 * bins, err), *factor, *addend;
     char name[NAME_BYTES];
-    int rc = v ? 0 : ERR_NOMEM;
+    int rc = 0;
 
+    if (!v)
+        return ERR_NOMEM;
+    factor = v + 4 * bins;
+    addend = v + 5 * bins;
     for (size_t i = 0; rc == 0 && i < 4; i++) {
         snprintf(name, sizeof(name), ENCODER "batch_norm.%s", tails[i]);
         rc = weights_values(l->w, name, 1, &bins, v + i * bins, err);
     }
     for (uint64_t b = 0; rc == 0 && b < bins; b++) {
-        double variance = (double)v[3 * bins + b], factor;
+        double variance = (double)v[3 * bins + b], scale;
 
         if (variance < 0.0)
             rc = err_set(err, ERR_MODEL, "tensor '%s' holds a negative variance", name);
-        factor = (double)v[b] / sqrt(variance + 1e-5);
-        l->t->factor[b] = (float)(factor * CLAP_MEL_DB);
-        l->t->addend[b] = (float)((double)v[bins + b] - (double)v[2 * bins + b] * factor);
+        scale = (double)v[b] / sqrt(variance + 1e-5);
+        factor[b] = (float)(scale * CLAP_MEL_DB);
+        addend[b] = (float)((double)v[bins + b] - (double)v[2 * bins + b] * scale);
     }
+    if (rc == 0)
+        rc = clap_mel_new(&l->t->config, l->t->be, l->t->group, factor, addend, &l->t->mel, err);
     free(v);
     return rc;
 }
 
+static void turn_patch(float *w, uint32_t edge)
+{
+    for (uint32_t y = 0; y < edge; y++) {
+        for (uint32_t x = 0; x < y; x++) {
+            float value = w[y * edge + x];
+
+            w[y * edge + x] = w[x * edge + y];
+            w[x * edge + y] = value;
+        }
+    }
+}
+
+/* The image lies with its frames downwards: so is each patch. */
 static int load_patches(struct loader *l, struct err *err)
 {
     const struct clap_config *c = &l->t->config;
@@ -668,6 +635,8 @@ static int load_patches(struct loader *l, struct err *err)
 
     if (rc == 0)
         rc = weights_values(l->w, ENCODER "patch_embed.proj.bias", 1, dim, w + count, err);
+    for (uint64_t i = 0; rc == 0 && i < c->width; i++)
+        turn_patch(w + i * c->patch * c->patch, c->patch);
     if (rc == 0)
         rc = l->t->be->ops->conv2d_new(l->t->be, PRECISION_F32, &spec, w, w + count, &l->t->patch,
                                        err);
@@ -695,7 +664,7 @@ static int load_weights(struct loader *l, struct err *err)
 {
     struct clap_audio_tower *t = l->t;
     uint32_t last = clap_width(&t->config, t->config.stages - 1);
-    int rc = load_batch_norm(l, err);
+    int rc = load_mel(l, err);
 
     if (rc == 0)
         rc = load_patches(l, err);
@@ -707,18 +676,6 @@ static int load_weights(struct loader *l, struct err *err)
         rc = load_projection(l, "audio_projection.linear1", last, &t->project1, err);
     if (rc == 0)
         rc = load_projection(l, "audio_projection.linear2", t->config.size, &t->project2, err);
-    return rc;
-}
-
-static int load_bank(struct clap_audio_tower *t, struct err *err)
-{
-    const struct filter_bank_spec spec = clap_mel_bank(&t->config);
-    int rc = t->be->ops->filter_bank_new(t->be, &spec, &t->bank, err);
-
-    if (rc == ERR_USAGE) /* of a model, that is no option to be put right */
-        rc = err->code = ERR_MODEL;
-    if (rc == ERR_MODEL)
-        err_prefix(err, "preprocessor_config.json: fft_window_size is %u", spec.mel.fft);
     return rc;
 }
 
@@ -756,11 +713,7 @@ int clap_audio_load(const struct clap_config *c, const struct weights *w, struct
         t->stage[i].heads = c->heads[i];
         t->stage[i].ffn = clap_ffn(c, i);
     }
-    rc = clap_mel_new(c, &t->mel, err);
-    if (rc == 0)
-        rc = load_bank(t, err);
-    if (rc == 0)
-        rc = take_memory(t, err);
+    rc = take_memory(t, err);
     if (rc == 0)
         rc = load_weights(&l, err);
     if (rc == 0) {

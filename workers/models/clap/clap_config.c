@@ -183,6 +183,9 @@ static int check_image(const struct clap_config *c, struct err *err)
 {
     uint32_t ratio = c->image / c->mel_bins, frames = CLAP_SAMPLES * 3 / c->hop + 1;
 
+    if (c->mel_bins % c->patch)
+        return err_set(err, ERR_MODEL, "%u bins are no whole number of patches of %u", c->mel_bins,
+                       c->patch);
     if (c->image % c->mel_bins || c->image % c->patch)
         return err_set(err, ERR_MODEL, "spec_size %u is no multiple of %u bins and patches of %u",
                        c->image, c->mel_bins, c->patch);

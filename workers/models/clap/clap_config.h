@@ -3,6 +3,7 @@
 #ifndef NIGHTSHIFT_WORKERS_MODELS_CLAP_CLAP_CONFIG_H
 #define NIGHTSHIFT_WORKERS_MODELS_CLAP_CLAP_CONFIG_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -30,6 +31,13 @@ struct clap_config {
     uint32_t depth[CLAP_MAX_STAGES], heads[CLAP_MAX_STAGES];
     double mlp_ratio;
     float epsilon; /* of the layers' norms; the other norms have 1e-5 */
+};
+
+/* One window: 1 .. CLAP_SAMPLES samples in [-1, 1]; one that is no number is silence, as are those
+ * that are interpolated with it. */
+struct clap_audio {
+    const float *pcm;
+    size_t n;
 };
 
 /* ERR_MODEL says which value of which file cannot be. */

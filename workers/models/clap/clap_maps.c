@@ -36,6 +36,20 @@ void clap_map_between(struct clap_order from, struct clap_order to, uint32_t ima
             *ret++ = (int32_t)(image * count + place_of(from, patch_at(to, i)));
 }
 
+void clap_map_patches(uint32_t high, struct clap_order to, uint32_t images, int32_t *ret)
+{
+    uint32_t count = to.grid * to.grid;
+
+    for (uint32_t image = 0; image < images; image++) {
+        for (uint32_t i = 0; i < count; i++) {
+            struct patch p = patch_at(to, i);
+            uint32_t frame = p.y / high * to.grid + p.x;
+
+            *ret++ = (int32_t)(image * count + frame * high + p.y % high);
+        }
+    }
+}
+
 void clap_map_merge(struct clap_order from, struct clap_order to, uint32_t images, int32_t *ret)
 {
     uint32_t count = from.grid * from.grid;

@@ -20,6 +20,10 @@ struct clap_order {
 /* ret[i]: at which place of `from` the i-th patch of `to` lies, for so many grids one below the
  * other: [images * grid^2]. */
 void clap_map_between(struct clap_order from, struct clap_order to, uint32_t images, int32_t *ret);
+/* The same from the order in which patches come from clap_mel.h's image: `high` patches of the bins
+ * of one frame after another, and the parts of the image, `high` rows of it each, behind each
+ * other. high divides to.grid. */
+void clap_map_patches(uint32_t high, struct clap_order to, uint32_t images, int32_t *ret);
 /* Merging four patches to one, where `to` has half of the grid: ret[4 i + k]: at which place of
  * `from` neighbour k of the i-th patch of `to` lies; k 0 .. 3: upper left, lower left, upper right,
  * lower right. [images * from.grid^2]. */

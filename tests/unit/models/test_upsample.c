@@ -3,8 +3,9 @@
 
 #include <math.h>
 
+#include "gpu/backend.h"
 #include "tests/common/fft.h"
-#include "workers/audio/upsample.h"
+#include "workers/models/clap/clap_mel.h"
 
 #define N 4000
 #define EDGE 64 /* samples whose neighbours are not all there */
@@ -22,14 +23,20 @@ static float *tone(double hz)
 
 static float *up(const float *x, size_t n)
 {
-    float *y = malloc(3 * n * sizeof(*y) + 1);
-    struct upsampler *u = NULL;
+    float *y = malloc(3 * n * sizeof(*y)), w[CLAP_UPSAMPLE_BY * CLAP_UPSAMPLE_TAPS];
+    const struct resample_spec spec = clap_mel_upsampling(w);
+    struct backend *be = NULL;
+    struct resampling *r = NULL;
     struct err e;
 
     assert_non_null(y);
-    assert_ok(upsampler_new(&u, &e), e);
-    upsample(u, x, n, y);
-    upsampler_free(u);
+    assert_ok(backend_open_host(1, &be, &e), e);
+    assert_ok(be->ops->resample_new(be, &spec, w, &r, &e), e);
+    assert_ok(be->ops->resample(be, r, 1, NULL, tensor_of(DTYPE_F32, (float *)x, (int64_t)n, 1),
+                                NULL, NULL, tensor_of(DTYPE_F32, y, 3 * (int64_t)n, 1), &e),
+              e);
+    be->ops->resample_free(be, r);
+    backend_close(be);
     return y;
 }
 
