@@ -43,7 +43,6 @@ GE2E = (f"ln -s '{os.path.join(night.SOURCE, 'workers/models/diarization-nano')}
 BOX = ("mkdir -p archive/'#recycle'; (cd recordings; python3 -m zipfile -c ../archive/box.zip english/*.*);"
        "nightshift enqueue --model whisper-nano /archive; cp recordings/spanish/archivo.mp4 archive/kept.mp4;"
        "cp archive/kept.mp4 archive/.note.mp4; cp archive/kept.mp4 archive/'#recycle'/; echo words > archive/notes.txt")
-CORRECT = "nightshift correct --at 0:09.75 three-voices.opus 'the weather was cold.'"
 # A page and the first command of a block in it; a block that is not here begins after the night of docs/start.
 BLOCKS = {
     ("README.md", "nightshift run ~/recordings"): Block("fresh"),
