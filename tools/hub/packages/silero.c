@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "tools/hub/hub.h"
+#include "tools/hub/hub_file.h"
 #include "tools/hub/packages/own_models.h"
 #include "tools/hub/packages/zip_part.h"
 #include "workers/models/silero/silero.h"
@@ -15,7 +16,7 @@
 #define PACKAGE_PAGE "https://pypi.org/project/silero-vad"
 
 /* The licence first: the weights are never there without it. */
-static const struct hub_member members[] = {
+static const struct zip_part members[] = {
     {"LICENSE", /* silero_vad-6.2.3.dist-info/licenses/LICENSE */
      11314499,
      632,
@@ -41,7 +42,7 @@ static int drop_damaged(const struct hub_watch *watch, const char *folder, struc
     for (size_t i = 0; rc == 0 && i < MEMBERS; i++) {
         bool whole = false;
 
-        rc = hub_is_whole(folder, members[i].name, &members[i].digest, watch, &whole, err);
+        rc = hub_file_is_whole(folder, members[i].name, &members[i].digest, watch, &whole, err);
         snprintf(path, sizeof(path), "%s/%s", folder, members[i].name);
         if (rc == 0 && !whole && unlink(path) != 0 && errno != ENOENT)
             rc = err_sys(err, errno, "remove %.200s", path);
@@ -52,7 +53,7 @@ static int drop_damaged(const struct hub_watch *watch, const char *folder, struc
 static int fetch_silero(const struct hub_settings *s, const struct hub_watch *watch,
                         const char *folder, struct hub_pulled *ret, struct err *err)
 {
-    const struct hub_package package = {
+    const struct zip_package package = {
         .name = PACKAGE,
         .server = {.base = s->silero, .variable = "NIGHTSHIFT_SILERO_URL", .page = PACKAGE_PAGE}};
     char path[PATH_MAX + 64];
@@ -60,7 +61,7 @@ static int fetch_silero(const struct hub_settings *s, const struct hub_watch *wa
     int rc = drop_damaged(watch, folder, err);
 
     if (rc == 0)
-        rc = hub_members_fetch(s, watch, &package, members, MEMBERS, folder, &got, err);
+        rc = zip_part_fetch_all(s, watch, &package, members, MEMBERS, folder, &got, err);
     if (rc != 0)
         return rc;
     snprintf(path, sizeof(path), "%s/" SILERO_FILE, folder);
