@@ -568,12 +568,12 @@ static void put_finding(void *arg, const struct cuda_finding *f)
                               make_json_text(f->wanted), "do", make_json_text(f->todo)));
 }
 
-/* How much is to be looked at in this process. One device alone is asked here for its memory. */
-static unsigned parts_of(const struct probe_request *q, bool single)
+/* How much is to be looked at in this process. touches: devices, too. */
+static unsigned parts_of(const struct probe_request *q, bool touches)
 {
     unsigned parts = q->card && !q->alone ? 0 : CUDA_CHECK_LIBRARIES;
 
-    if (single)
+    if (touches)
         parts |= CUDA_CHECK_DEVICES | (q->thorough ? CUDA_CHECK_OPERATIONS : 0);
     return parts;
 }
@@ -583,21 +583,23 @@ static void look_at_module(const struct probe_request *q, const struct cuda_modu
     static struct cuda_device list[DEVICES_MAX];
     struct err err = {0};
     uint32_t n = 0;
-    bool single;
+    bool touches;
 
     flush_json_line(out, json_pack("{s:o, s:o}", "module", make_json_text(q->module), "built_for",
                                    make_json_text(m->built_for)));
     put_doing(out, "devices were asked for");
     if (m->devices(list, DEVICES_MAX - 1, &n, &err) != 0)
         put_error(out, &err);
-    single = n == 1 && list[0].trouble[0] == 0;
-    if (single)
+    /* A process of a card sees it alone; a module that shows all even so is asked for all. */
+    touches = n > 0 && (q->card || n == 1);
+    if (touches)
         put_doing(out, "a device was asked for its memory");
     for (uint32_t i = 0; i < n && i < DEVICES_MAX - 1; i++)
-        put_device(out, &list[i], single ? m->free_memory(list[i].ordinal) : 0);
-    put_doing(out, single && q->thorough ? "operations were tried" : "libraries were looked at");
+        put_device(out, &list[i],
+                   touches && !list[i].trouble[0] ? m->free_memory(list[i].ordinal) : 0);
+    put_doing(out, touches && q->thorough ? "operations were tried" : "libraries were looked at");
     /* Without any device the check says why. */
-    m->check(parts_of(q, single || n == 0), put_finding, out);
+    m->check(parts_of(q, touches || n == 0), put_finding, out);
 }
 
 int probe_write(const struct probe_request *q, FILE *out)
