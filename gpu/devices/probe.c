@@ -300,6 +300,15 @@ static void plan_card(struct card_probe *p, size_t i, const char *visible)
                                          .stop = p->o->stop};
 }
 
+/* What was found of the card itself says more than that none can be used. */
+static void name_trouble(struct devices *one)
+{
+    for (uint32_t i = 0; i < one->finding_count; i++)
+        if (one->findings[i].state != FINDING_WELL &&
+            strcmp(one->findings[i].name, FIRST_LABEL) == 0)
+            err_set(&one->no_gpu, ERR_DEVICE, "%s", one->findings[i].found);
+}
+
 /* NULL: it cannot be used, and p->one.no_gpu says why. Takes the answer. */
 static const struct device *read_card(struct card_probe *p, size_t i, const char *uuid)
 {
@@ -318,6 +327,8 @@ static const struct device *read_card(struct card_probe *p, size_t i, const char
         err_set(&p->one.no_gpu, ERR_DEVICE, "it is not there when it is asked for alone");
     else if (p->one.no_gpu.code == 0 && ret->unusable)
         err_set(&p->one.no_gpu, ERR_DEVICE, "%s", ret->trouble);
+    else if (p->one.no_gpu.code != 0)
+        name_trouble(&p->one);
     return p->one.no_gpu.code == 0 ? ret : NULL;
 }
 

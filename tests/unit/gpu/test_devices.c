@@ -550,6 +550,11 @@ TEST_SETUP(test_one_sick_card, clean)
         {"echo '{\"error\":{\"code\":\"device\",\"message\":\"off the bus\"}}'; "
          "echo '{\"end\":true}'; exit 0",
          "off the bus"},
+        {"echo '{\"finding\":{\"state\":1,\"name\":\"cuda:0\",\"found\":\"it is in use\","
+         "\"wanted\":\"\",\"do\":\"\"}}'; "
+         "echo '{\"finding\":{\"state\":2,\"name\":\"devices\",\"found\":\"none\","
+         "\"wanted\":\"\",\"do\":\"\"}}'; echo '{\"end\":true}'; exit 0",
+         "it is in use"},
         {"echo '{\"device\":{\"ordinal\":0,\"name\":\"\",\"uuid\":\"GPU-0001\",\"major\":0,"
          "\"minor\":0,\"total\":0,\"free\":0,\"precisions\":0,\"trouble\":\"it is lost\"}}'; "
          "echo '{\"end\":true}'; exit 0",

@@ -166,7 +166,7 @@ class Doctor(Machine):
     def test_one_sick_card(self):
         for fake, part in SICK.items():
             with self.subTest(fake=fake):
-                answer = self.checks(status=0, fake=fake)
+                answer = self.checks(status=NO_MODEL, fake=fake)
                 self.assertEqual([("cuda:0", True), ("cuda:1", False), ("cpu", True)],
                                  [(d["device"], d["usable"]) for d in answer["devices"]])
                 [named] = [c for c in answer["checks"] if c["name"] == "cuda:1" and c["state"] == "warning"]
@@ -177,7 +177,7 @@ class Doctor(Machine):
 
     def test_one_card_spoils_the_list(self):
         self.name_cards()
-        answer = self.checks(status=0, fake="lost")
+        answer = self.checks(status=NO_MODEL, fake="lost")
         self.assertEqual([("cuda:0", True), ("cuda:1", False), ("cpu", True)],
                          [(d["device"], d["usable"]) for d in answer["devices"]])
         self.assertEqual("580.95 for CUDA 13.0", [c["found"] for c in answer["checks"] if c["name"] == "driver"][0])
