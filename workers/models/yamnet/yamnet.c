@@ -37,7 +37,8 @@ struct yamnet {
     float *a, *b;    /* device memory: [patches * LARGEST] */
     float *vectors;  /* device memory: [patches][1024] */
     float *scores;   /* device memory: [patches][classes] */
-    float *staged;   /* host: the samples of so many patches, and the vectors back */
+    float *staged;   /* host: [patches][1024], the vectors back */
+    float *silence;  /* host: [YAMNET_PATCH], behind a last patch that is not whole */
     uint32_t *spans; /* host: [patches + 1] */
     uint32_t *at;    /* host: [patches], where each begins among the samples */
 };
@@ -158,10 +159,11 @@ static int take_memory(struct yamnet *y, struct err *err)
     }
     if (rc != 0)
         return rc;
-    y->staged = malloc(reach(y->patches) * sizeof(float));
+    y->staged = malloc(y->patches * YAMNET_VECTOR * sizeof(float));
+    y->silence = calloc(YAMNET_PATCH, sizeof(float));
     y->spans = malloc((y->patches + (size_t)1) * sizeof(*y->spans));
     y->at = malloc(y->patches * sizeof(*y->at));
-    if (!y->staged || !y->spans || !y->at)
+    if (!y->staged || !y->silence || !y->spans || !y->at)
         return err_no_memory(err, "the model of sounds");
     for (uint32_t i = 0; i < y->patches; i++)
         y->at[i] = i * YAMNET_HOP;
@@ -255,6 +257,7 @@ void yamnet_free(struct yamnet *y)
     yamnet_names_free(&y->names);
     ops->filter_bank_free(y->be, y->bank);
     free(y->staged);
+    free(y->silence);
     free(y->spans);
     free(y->at);
     free(y);
@@ -299,9 +302,9 @@ static int compute_patch_images(struct yamnet *y, const float *pcm, size_t n, ui
     size_t end = reach(patches);
     int rc;
 
-    memcpy(y->staged, pcm, n * sizeof(float));
-    memset(y->staged + n, 0, (end - n) * sizeof(float));
-    rc = ops->write(y->be, y->b, y->staged, end * sizeof(float), err);
+    rc = ops->write(y->be, y->b, pcm, n * sizeof(float), err);
+    if (rc == 0 && n < end)
+        rc = ops->write(y->be, y->b + n, y->silence, (end - n) * sizeof(float), err);
     return rc == 0
                ? ops->filter_bank(
                      y->be, y->bank, tensor_of(DTYPE_F32, y->b, 1, (int64_t)end), y->at, patches,
@@ -390,11 +393,13 @@ static int compute_sound_scores(struct yamnet *y, uint32_t patches, struct err *
 /* No score and no value is outside of what it can be; a NaN is neither. */
 static int check_output_range(const float *x, size_t n, float high, struct err *err)
 {
-    for (size_t i = 0; i < n; i++)
-        if (!(x[i] >= 0.0f && x[i] <= high))
-            return err_set(err, ERR_MODEL,
-                           "the model of sounds computed something that is no number");
-    return 0;
+    bool wrong = false;
+
+    for (size_t i = 0; i < n; i++) /* without a way out, so that it goes many at a time */
+        wrong |= !(x[i] >= 0.0f) | !(x[i] <= high);
+    return wrong
+               ? err_set(err, ERR_MODEL, "the model of sounds computed something that is no number")
+               : 0;
 }
 
 static int check_size(const struct yamnet *y, size_t n, struct err *err)
