@@ -161,7 +161,7 @@ def diarization(directory, size=16):
     return directory
 
 
-# ---- voice activity: Silero's shape. It hears speech where its last layer gets ones; for devices that compute nothing
+# ---- voice activity: Silero's shape, for devices that compute nothing
 
 def silero(path):
     w = Weights(4)
@@ -169,10 +169,9 @@ def silero(path):
                         ("conv2.weight", (64, 128, 3)), ("conv2.bias", (64,)), ("conv3.weight", (64, 64, 3)),
                         ("conv3.bias", (64,)), ("conv4.weight", (128, 64, 3)), ("conv4.bias", (128,)),
                         ("lstm_cell.weight_ih", (512, 128)), ("lstm_cell.weight_hh", (512, 128)),
-                        ("lstm_cell.bias_ih", (512,)), ("lstm_cell.bias_hh", (512,))):
+                        ("lstm_cell.bias_ih", (512,)), ("lstm_cell.bias_hh", (512,)),
+                        ("final_conv.weight", (1, 128, 1)), ("final_conv.bias", (1,))):
         w.put(name, *shape)
-    w["final_conv.weight"] = ((1, 128, 1), array.array("f", [0.125] * 128))
-    w["final_conv.bias"] = ((1,), array.array("f", [-8.0]))
     safetensors(path, w)
     return path
 

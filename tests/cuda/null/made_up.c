@@ -62,13 +62,12 @@ struct made_up made_up_table_get(const struct made_up_table *t, const void *at)
 #define WINDOW_FRAMES 589 /* of 10 s */
 #define CYCLE_SECONDS 20
 #define CYCLE_FRAMES ((size_t)CYCLE_SECONDS * WINDOW_FRAMES / 10)
-#define BLOCK 128 /* rows of speech and silence, and Silero's hidden values */
+#define BLOCK 128 /* rows of speech and silence */
 #define SPOKEN 100
 #define DIRECTIONS 2
 #define LONGEST 4096 /* values of a vector that is made row by row */
 
 static float sets[CYCLE_FRAMES + WINDOW_FRAMES][SETS];
-static float hidden[BLOCK][BLOCK];
 static float direction[DIRECTIONS][LONGEST];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -87,9 +86,6 @@ static void make_patterns(void)
 
     for (size_t f = 0; f < CYCLE_FRAMES + WINDOW_FRAMES; f++)
         sets[f][choose_set(fmod((double)f * 10.0 / WINDOW_FRAMES, CYCLE_SECONDS))] = 8.0f;
-    for (size_t r = 0; r < SPOKEN; r++)
-        for (size_t i = 0; i < BLOCK; i++)
-            hidden[r][i] = 1.0f;
     /* Few large values among many small ones: the directions have little in common. */
     for (size_t k = 0; k < DIRECTIONS; k++)
         for (size_t i = 0; i < LONGEST; i++) {
@@ -120,16 +116,10 @@ static void fill_speakers(struct made_up_clock *clock, float *dst, size_t rows)
     }
 }
 
-static void fill_hidden(float *dst, size_t rows)
+static void fill_speech(float *dst, size_t rows, size_t cols)
 {
-    for (size_t r = 0; r < rows; r += BLOCK)
-        memcpy(dst + r * BLOCK, hidden, (rows - r < BLOCK ? rows - r : BLOCK) * sizeof(hidden[0]));
-}
-
-static void fill_speech(float *dst, size_t rows)
-{
-    for (size_t r = 0; r < rows; r++)
-        dst[r] = r % BLOCK < SPOKEN ? 1.0f : 0.0f;
+    for (size_t i = 0; i < rows * cols; i++)
+        dst[i] = i / cols % BLOCK < SPOKEN ? 1.0f : 0.0f;
 }
 
 static void fill_scores(float *dst, size_t rows, size_t cols)
@@ -160,11 +150,8 @@ void made_up_fill(struct made_up_clock *clock, struct made_up what, void *dst, s
     case MADE_UP_SPEAKERS:
         fill_speakers(clock, dst, rows);
         break;
-    case MADE_UP_HIDDEN:
-        fill_hidden(dst, rows);
-        break;
     case MADE_UP_SPEECH:
-        fill_speech(dst, rows);
+        fill_speech(dst, rows, cols);
         break;
     case MADE_UP_SCORES:
         fill_scores(dst, rows, cols);

@@ -4,9 +4,8 @@
  *
  * - 7 columns: pyannote's sets of speakers. Two people speak in turn: every 20 s the first from 0
  *   to 8 s, the second from 9 to 17 s, and both for a second.
- * - 1 column, or 128 of a forward LSTM (Silero's): speech in 100 of every 128 rows. Tests give
- *   Silero a last layer that takes 128 ones for speech, and zeros for none (tiny_models.py).
- * - behind a sigmoid: scores of sounds; the first class, and now and then another one.
+ * - 1 column, or 8 behind a sigmoid (Silero's): speech in 100 of every 128 rows.
+ * - behind a sigmoid else: scores of sounds; the first class, and now and then another one.
  * - of `align`: tokens evenly spread over the audio.
  * - anything else: vectors of two directions, row by row in turn, none of them equal. */
 #ifndef NIGHTSHIFT_TESTS_CUDA_MADE_UP_H
@@ -19,7 +18,6 @@ enum made_up_kind {
     MADE_UP_NONE, /* the memory holds what was written to it */
     MADE_UP_VECTORS,
     MADE_UP_SPEAKERS,
-    MADE_UP_HIDDEN,
     MADE_UP_SPEECH,
     MADE_UP_SCORES,
     MADE_UP_ALIGNED,

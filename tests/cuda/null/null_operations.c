@@ -19,7 +19,6 @@ struct conv2d {
 };
 struct lstm {
     uint64_t bytes;
-    bool makes_speech; /* Silero's */
 };
 struct mel {
     uint64_t bytes;
@@ -98,13 +97,11 @@ static int make_lstm(struct backend *be, int64_t in, int64_t hidden, uint32_t di
     int rc = l ? take_weights(be, w->w_ih, (uint64_t)(4 * hidden * in), 4, &l->bytes, err)
                : no_memory(err);
 
-    if (rc != 0) {
+    if (rc != 0)
         free(l);
-        return rc;
-    }
-    l->makes_speech = directions == 1 && hidden == 128;
-    *ret = l;
-    return 0;
+    else
+        *ret = l;
+    return rc;
 }
 
 static int make_mel(struct backend *be, uint32_t bins, uint32_t windows, struct mel **ret,
@@ -317,15 +314,16 @@ static int compute_lstm(struct backend *be, struct lstm *l, uint32_t sequences, 
                         const uint32_t *lengths, struct tensor h, struct tensor c, struct tensor y,
                         struct err *err)
 {
-    null_computed(be, NULL_CALL_lstm, y, l->makes_speech ? MADE_UP_HIDDEN : MADE_UP_VECTORS);
+    null_computed(be, NULL_CALL_lstm, y, MADE_UP_VECTORS);
     return 0;
 }
 
 static int compute_activate(struct backend *be, enum activation f, struct tensor x, struct tensor y,
                             struct err *err)
 {
-    null_computed(be, NULL_CALL_activate, y,
-                  f == ACTIVATION_SIGMOID ? MADE_UP_SCORES : MADE_UP_VECTORS);
+    enum made_up_kind scores = y.cols == 8 ? MADE_UP_SPEECH : MADE_UP_SCORES;
+
+    null_computed(be, NULL_CALL_activate, y, f == ACTIVATION_SIGMOID ? scores : MADE_UP_VECTORS);
     return 0;
 }
 

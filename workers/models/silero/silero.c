@@ -4,7 +4,7 @@
  * calls.
  *
  *   per step      floats          buffer
- *   audio         9 x 64          b        units of 64 samples, each block's and what mirrors them
+ *   audio         9 x 64          b        units of 64 samples, and one that mirrors the last
  *   frames        4 x 256         a        of four units each
  *   spectrum      4 x (129 + 129) b
  *   magnitude     4 x 129         a
@@ -12,7 +12,8 @@
  *   convolution 2 2 x 64          a
  *   convolution 3 1 x 64          b
  *   convolution 4 1 x 128         a
- *   LSTM          1 x 128         b        read back; ReLU, 128 -> 1 and sigmoid on the host
+ *   LSTM, ReLU    1 x 128         b
+ *   probability   8               a        the first counts; eight make a row that is aligned
  *
  * Blocks that lie over each other in memory send their audio to the device once.
  *
@@ -190,6 +191,7 @@ int silero_verify_file(const char *file, struct err *err)
 #define ROWS ((size_t)FRAMES * FRAME / UNIT) /* units that a step's frames are made of */
 #define WIDE_BLOCKS 32
 #define LAYERS 4
+#define OUT 8 /* values of a step that come back */
 
 struct layer {
     struct linear *product;
@@ -203,12 +205,13 @@ struct silero {
     struct linear *stft; /* of a frame */
     struct layer layer[LAYERS];
     struct lstm *lstm;
-    float out_w[SILERO_HIDDEN], out_bias;
+    struct linear *out; /* to one value, and zeros */
 
-    float *a, *b, *h, *c;         /* device memory */
+    float *a, *b;                 /* device memory */
+    float *hc;                    /* likewise, of a call of n blocks: h, then c, [n][hidden] each */
     int32_t *device_rows;         /* likewise */
     int32_t *rows;                /* host: [group * block][ROWS], units of b; -1: silence */
-    float *staged;                /* host: audio in, hidden states out */
+    float *staged;                /* host: audio in, probabilities out */
     float *state;                 /* host: [2][group][hidden] */
     uint32_t *lengths;            /* host: [group] */
     struct silero_stream *before; /* host: [blocks], the streams of a call as it began */
@@ -216,9 +219,10 @@ struct silero {
 
 #define A_FLOATS ((size_t)FRAMES * FRAME)
 #define B_FLOATS ((size_t)FRAMES * SILERO_BINS * 2)
-/* The most audio of a block: its samples, as many mirrored, and the context. */
-#define AUDIO_FLOATS ((size_t)2 * SILERO_BLOCK * SILERO_STEP + SILERO_CONTEXT)
+/* The most audio of a block: its samples, a unit that mirrors each step's end, and the context. */
+#define AUDIO_FLOATS ((size_t)SILERO_BLOCK * (SILERO_STEP + UNIT) + SILERO_CONTEXT)
 _Static_assert(AUDIO_FLOATS <= SILERO_BLOCK * B_FLOATS, "audio lies in b");
+_Static_assert(SILERO_BLOCK *OUT <= AUDIO_FLOATS, "probabilities lie where audio did");
 _Static_assert(SILERO_CONTEXT == UNIT && 2 * UNIT == HOP, "frames are made of whole units");
 
 /* ---- loading */
@@ -263,6 +267,7 @@ static int layer_new(struct silero *s, int i, const float *w, const float *bias,
 static int prepare_silero_layers(struct silero *s, const struct silero_weights *w, struct err *err)
 {
     const struct backend_ops *ops = s->be->ops;
+    float out[OUT * SILERO_HIDDEN] = {0}, bias[OUT] = {0};
     int rc = ops->linear_new(s->be, PRECISION_F32, LINEAR_WIDE,
                              (int64_t)s->group * SILERO_BLOCK * FRAMES, 2 * SILERO_BINS, FRAME,
                              w->stft, NULL, &s->stft, err);
@@ -273,9 +278,12 @@ static int prepare_silero_layers(struct silero *s, const struct silero_weights *
         rc = ops->lstm_new(s->be, SILERO_HIDDEN, SILERO_HIDDEN, 1,
                            &(struct lstm_weights){w->w_ih, w->w_hh, w->b_ih, w->b_hh}, &s->lstm,
                            err);
-    memcpy(s->out_w, w->out, sizeof(s->out_w));
-    s->out_bias = w->out_bias[0];
-    return rc;
+    memcpy(out, w->out, SILERO_HIDDEN * sizeof(*out));
+    bias[0] = w->out_bias[0];
+    return rc == 0 ? ops->linear_new(s->be, PRECISION_F32, LINEAR_WIDE,
+                                     (int64_t)s->group * SILERO_BLOCK, OUT, SILERO_HIDDEN, out,
+                                     bias, &s->out, err)
+                   : rc;
 }
 
 static int take_memory(struct silero *s, struct err *err)
@@ -284,8 +292,7 @@ static int take_memory(struct silero *s, struct err *err)
     struct {
         float **ret;
         size_t count;
-    } want[] = {
-        {&s->a, steps * A_FLOATS}, {&s->b, steps * B_FLOATS}, {&s->h, hidden}, {&s->c, hidden}};
+    } want[] = {{&s->a, steps * A_FLOATS}, {&s->b, steps * B_FLOATS}, {&s->hc, 2 * hidden}};
     void *p = NULL;
     int rc = 0;
 
@@ -374,10 +381,10 @@ void silero_free(struct silero *s)
     for (int i = 0; i < LAYERS; i++)
         ops->linear_free(s->be, s->layer[i].product);
     ops->lstm_free(s->be, s->lstm);
+    ops->linear_free(s->be, s->out);
     ops->release(s->be, s->a);
     ops->release(s->be, s->b);
-    ops->release(s->be, s->h);
-    ops->release(s->be, s->c);
+    ops->release(s->be, s->hc);
     ops->release(s->be, s->device_rows);
     free(s->rows);
     free(s->staged);
@@ -397,6 +404,7 @@ uint64_t silero_predict_bytes(uint32_t blocks)
         weights += (uint64_t)(shape[i].in_frames * shape[i].in + 1) *
                    (uint64_t)(shape[i].out_frames * shape[i].out);
     weights += (uint64_t)4 * SILERO_HIDDEN * (2 * SILERO_HIDDEN + 2);
+    weights += (uint64_t)OUT * (SILERO_HIDDEN + 1);
     scratch = SILERO_BLOCK * (A_FLOATS + B_FLOATS + ROWS) + 2 * SILERO_HIDDEN;
     return 4 * (weights + (blocks ? blocks : WIDE_BLOCKS) * scratch);
 }
@@ -404,12 +412,13 @@ uint64_t silero_predict_bytes(uint32_t blocks)
 /* ---- running */
 
 /* Blocks whose audio lies in one piece, from the first one's begin on; as units of 64 samples,
- * zeros behind them, and after those as many for what is mirrored: the one for unit e has the
- * samples before the last of unit e - 1, in reverse. */
+ * zeros behind them, and after those one for the end of each step: what is mirrored before unit e
+ * are the samples before the last of unit e - 1, in reverse. */
 struct stretch {
     uint32_t first, count; /* blocks */
     size_t samples;
     uint32_t begin, units; /* in s->staged */
+    uint32_t mirrors;      /* made so far */
 };
 
 /* Whether its audio can lie among others': it ends with a unit, and no step's mirror lies across
@@ -441,6 +450,7 @@ static void find_stretch(const struct silero_block *blocks, uint32_t n, struct s
     t->count = 0;
     t->samples = 0;
     t->units = 0;
+    t->mirrors = 0;
     do {
         const struct silero_block *b = &blocks[t->first + t->count];
         size_t at = measure_block_distance(&blocks[t->first], b);
@@ -453,11 +463,11 @@ static void find_stretch(const struct silero_block *blocks, uint32_t n, struct s
     } while (t->first + t->count < n && stretch_accepts_next(blocks, t));
 }
 
-/* The unit that mirrors what is before unit e of the stretch: made when it is asked for. */
-static int32_t make_mirror_unit(struct silero *s, const struct stretch *t, uint32_t e)
+/* The next unit behind the stretch, which mirrors what is before unit e of it. */
+static int32_t make_mirror_unit(struct silero *s, struct stretch *t, uint32_t e)
 {
     const float *end = s->staged + ((size_t)t->begin + e) * UNIT;
-    uint32_t unit = t->begin + t->units + e - 1;
+    uint32_t unit = t->begin + t->units + t->mirrors++;
 
     for (int k = 0; k < UNIT; k++)
         s->staged[(size_t)unit * UNIT + k] = end[-2 - k];
@@ -465,7 +475,7 @@ static int32_t make_mirror_unit(struct silero *s, const struct stretch *t, uint3
 }
 
 /* Finds the units that make up the frames of block i's steps. */
-static void find_rows(struct silero *s, const struct silero_block *blocks, const struct stretch *t,
+static void find_rows(struct silero *s, const struct silero_block *blocks, struct stretch *t,
                       uint32_t i)
 {
     const struct silero_block *b = &blocks[i];
@@ -506,11 +516,11 @@ static int put_audio(struct silero *s, const struct silero_block *blocks, uint32
 
         find_stretch(blocks, n, &t);
         t.begin = end;
-        end += 2 * t.units;
         memcpy(to, blocks[t.first].pcm, t.samples * sizeof(*to));
         memset(to + t.samples, 0, ((size_t)t.units * UNIT - t.samples) * sizeof(*to));
         for (uint32_t i = 0; i < t.count; i++)
             find_rows(s, blocks, &t, t.first + i);
+        end += t.units + t.mirrors;
     }
     rc = ops->write(s->be, s->b, s->staged, (size_t)end * UNIT * sizeof(float), err);
     if (rc == 0)
@@ -520,12 +530,14 @@ static int put_audio(struct silero *s, const struct silero_block *blocks, uint32
                    : rc;
 }
 
-/* From frames in a to hidden states in b; the streams' state in h and c is moved on. */
-static int compute_hidden_states(struct silero *s, uint32_t n, struct err *err)
+/* From frames in a to probabilities in a; the streams' state in hc is moved on. */
+static int compute_voice_probs(struct silero *s, uint32_t n, struct err *err)
 {
     const struct backend_ops *ops = s->be->ops;
     int64_t steps = (int64_t)n * SILERO_BLOCK, frames = steps * FRAMES;
     struct tensor x = tensor_of(DTYPE_F32, s->a, frames, FRAME), y;
+    struct tensor states = tensor_of(DTYPE_F32, s->hc, 2 * (int64_t)n, SILERO_HIDDEN);
+    struct tensor prob = tensor_of(DTYPE_F32, s->a, steps, OUT);
     int rc;
 
     y = tensor_of(DTYPE_F32, s->b, frames, 2 * SILERO_BINS);
@@ -537,31 +549,26 @@ static int compute_hidden_states(struct silero *s, uint32_t n, struct err *err)
         y = tensor_of(DTYPE_F32, i % 2 ? s->a : s->b, steps, s->layer[i].out);
         rc = ops->linear(s->be, s->layer[i].product, x, EPILOGUE_RELU, y, err);
     }
+    x = tensor_of(DTYPE_F32, s->a, steps, SILERO_HIDDEN);
+    y = tensor_of(DTYPE_F32, s->b, steps, SILERO_HIDDEN);
     if (rc == 0)
-        rc = ops->lstm(s->be, s->lstm, n, tensor_of(DTYPE_F32, s->a, steps, SILERO_HIDDEN),
-                       s->lengths, tensor_of(DTYPE_F32, s->h, n, SILERO_HIDDEN),
-                       tensor_of(DTYPE_F32, s->c, n, SILERO_HIDDEN),
-                       tensor_of(DTYPE_F32, s->b, steps, SILERO_HIDDEN), err);
-    return rc;
+        rc = ops->lstm(s->be, s->lstm, n, x, s->lengths, tensor_rows(states, 0, n),
+                       tensor_rows(states, n, n), y, err);
+    if (rc == 0)
+        rc = ops->activate(s->be, ACTIVATION_RELU, y, y, err);
+    if (rc == 0)
+        rc = ops->linear(s->be, s->out, y, EPILOGUE_NONE, prob, err);
+    return rc == 0 ? ops->activate(s->be, ACTIVATION_SIGMOID, prob, prob, err) : rc;
 }
 
-static float compute_voice_prob(const struct silero *s, const float *hidden)
-{
-    float sum = s->out_bias;
-
-    for (int i = 0; i < SILERO_HIDDEN; i++)
-        sum += s->out_w[i] * (hidden[i] < 0.0f ? 0.0f : hidden[i]); /* a NaN stays one */
-    return 1.0f / (1.0f + expf(-sum));
-}
-
-/* Copies the results to the blocks. hidden: [n][block][hidden]; the streams' state is in s. If a
+/* Copies the results to the blocks. prob: [n][block][OUT]; the streams' state is in s. If a
  * value is not a number, no stream advances. */
-static int hand_out(struct silero *s, struct silero_block *blocks, uint32_t n, const float *hidden,
+static int hand_out(struct silero *s, struct silero_block *blocks, uint32_t n, const float *prob,
                     struct err *err)
 {
     for (size_t i = 0; i < n; i++) {
         for (size_t j = 0; j < blocks[i].steps; j++) {
-            float p = compute_voice_prob(s, hidden + (i * SILERO_BLOCK + j) * SILERO_HIDDEN);
+            float p = prob[(i * SILERO_BLOCK + j) * OUT];
 
             if (!(p >= 0.0f && p <= 1.0f))
                 return err_set(err, ERR_MODEL,
@@ -599,17 +606,13 @@ static int run_group(struct silero *s, struct silero_block *blocks, uint32_t n, 
     }
     rc = put_audio(s, blocks, n, err);
     if (rc == 0)
-        rc = ops->write(s->be, s->h, s->state, state * sizeof(float), err);
+        rc = ops->write(s->be, s->hc, s->state, 2 * state * sizeof(float), err);
     if (rc == 0)
-        rc = ops->write(s->be, s->c, s->state + state, state * sizeof(float), err);
+        rc = compute_voice_probs(s, n, err);
     if (rc == 0)
-        rc = compute_hidden_states(s, n, err);
+        rc = ops->read(s->be, s->staged, s->a, steps * OUT * sizeof(float), err);
     if (rc == 0)
-        rc = ops->read(s->be, s->staged, s->b, steps * SILERO_HIDDEN * sizeof(float), err);
-    if (rc == 0)
-        rc = ops->read(s->be, s->state, s->h, state * sizeof(float), err);
-    if (rc == 0)
-        rc = ops->read(s->be, s->state + state, s->c, state * sizeof(float), err);
+        rc = ops->read(s->be, s->state, s->hc, 2 * state * sizeof(float), err);
     return rc == 0 ? hand_out(s, blocks, n, s->staged, err) : rc;
 }
 
