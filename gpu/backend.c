@@ -26,6 +26,14 @@ int backend_rehearse(struct backend *be, int (*run)(void *arg, struct err *err),
     return rc;
 }
 
+void backend_memory(const struct backend *be, uint64_t *allocated, uint64_t *peak)
+{
+    const struct backend *home = backend_home(be);
+
+    *allocated = __atomic_load_n(&home->allocated, __ATOMIC_RELAXED);
+    *peak = __atomic_load_n(&home->peak, __ATOMIC_RELAXED);
+}
+
 static uint32_t bits_of(uint32_t first, uint32_t count) { return ((1u << count) - 1u) << first; }
 
 int backend_take_boxes(struct backend *be, uint32_t count, uint32_t *first, struct err *err)

@@ -7,8 +7,10 @@
  *
  * One thread calls a backend at a time, and several backends are independent. Operations are
  * ordered, and may still be under way when the call returns; `sync`, `get` and `read` wait. A
- * backend may be *forked*: the fork is a second order of operations on the same device. Shapes
- * are checked by every operation: a mismatch is ERR_DEVICE with a sentence, because it can only be
+ * backend may be *forked*: the fork is a second order of operations on the same device. A fork may
+ * have a thread of its own, beside the one that calls the backend: each of them calls one of the
+ * two, and they allocate from the same memory (backend_home). Shapes are checked by every
+ * operation: a mismatch is ERR_DEVICE with a sentence, because it can only be
  * a fault of ours. A failed allocation is ERR_VRAM, after which everything that existed before is
  * still valid. ERR_DEVICE from anything else means that the device is lost to this process.
  *
@@ -472,12 +474,14 @@ struct backend_ops {
     /* NULL, both, where a device runs one operation at a time (the host). The fork's operations are
      * ordered among themselves, and beside be's they have no order but what `after` gives. The fork
      * uses what `be` has prepared and allocated. Its own allocations count in be, and its
-     * `allocated` stays 0. The same thread calls both; the fork is closed before be, and not forked
-     * again. If both want the device, the fork's operations come first. A device that has forks has
+     * `allocated` stays 0. While this runs nobody else calls be. The fork is closed before be; a
+     * fork of a fork is one more of be. If both want the device, the operations of a fork that
+     * `leads` come before be's, and those of another after them. A device that has forks has
      * boxes. */
-    int (*fork)(struct backend *be, struct backend **ret, struct err *err);
+    int (*fork)(struct backend *be, bool leads, struct backend **ret, struct err *err);
     /* Later operations of `be` begin after all earlier ones of `other` have ended. The call itself
-     * does not wait. One is the other's fork. Recorded sequences do not hold it. */
+     * does not wait. One is the other's fork, and one thread calls both. Recorded sequences do not
+     * hold it. */
     int (*after)(struct backend *be, struct backend *other, struct err *err);
 
     /* NULL, all three, where an operation has one way (the host). Between rehearse(true) and
@@ -498,6 +502,8 @@ struct backend_ops {
 struct backend {
     const struct backend_ops *ops;
     struct backend_info info;
+    struct backend *forked; /* what a fork was made of, and no fork itself; NULL: it is no fork */
+    /* Of a backend that has forks: backend_memory, while they have threads of their own. */
     uint64_t allocated; /* bytes of device memory held now: tensors, packed weights, plans */
     uint64_t peak;      /* the most that it was */
     uint64_t scratch;   /* of it, what operations keep for themselves (a fork's: its own); it grows
@@ -509,6 +515,15 @@ struct backend {
     bool rehearsing;
     uint32_t boxes; /* bits of those that are taken */
 };
+
+/* The backend that has the memory: `be`, or what it is a fork of. */
+static inline const struct backend *backend_home(const struct backend *be)
+{
+    return be->forked ? be->forked : be;
+}
+
+/* Device memory that be and its forks hold now, and the most that they held: any thread. */
+void backend_memory(const struct backend *be, uint64_t *allocated, uint64_t *peak);
 
 /* Boxes that nobody else has, *first and those behind it; given back by who took them. A post
  * overwrites the one before in its box: so each of several models on a device has its own boxes.

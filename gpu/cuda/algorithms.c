@@ -38,6 +38,7 @@ _Static_assert(sizeof(struct head) == 88, "no padding");
 _Static_assert(sizeof(struct algorithm) == sizeof(struct plan_key) + sizeof(cublasLtMatmulAlgo_t),
                "no padding");
 
+/* The home's lock is held here and in the next. */
 static struct algorithm *find_cached_algorithm(const struct cuda *home, const struct plan_key *key)
 {
     for (size_t i = 0; i < home->algorithm_count; i++)
@@ -46,26 +47,56 @@ static struct algorithm *find_cached_algorithm(const struct cuda *home, const st
     return NULL;
 }
 
+static struct algorithm *add_cached_algorithm(struct cuda *home)
+{
+    struct algorithm *more;
+
+    if (home->algorithm_count == REMEMBERED_MAX)
+        return NULL;
+    more = realloc(home->algorithms, (home->algorithm_count + 1) * sizeof(*more));
+    if (!more)
+        return NULL;
+    home->algorithms = more;
+    return &more[home->algorithm_count++];
+}
+
 /* It is no loss where there is no memory for it. */
 static void cache_algorithm(struct cuda *home, const struct plan_key *key,
                             const cublasLtMatmulAlgo_t *algo)
 {
-    struct algorithm *a = find_cached_algorithm(home, key), *more;
+    struct algorithm *a;
 
-    if (!a && home->algorithm_count < REMEMBERED_MAX) {
-        more = realloc(home->algorithms, (home->algorithm_count + 1) * sizeof(*more));
-        if (!more)
-            return;
-        home->algorithms = more;
-        a = &more[home->algorithm_count++];
-    }
+    pthread_mutex_lock(&home->shared);
+    a = find_cached_algorithm(home, key);
+    if (!a)
+        a = add_cached_algorithm(home);
     if (a)
         *a = (struct algorithm){*key, *algo};
+    pthread_mutex_unlock(&home->shared);
 }
 
-static void evict_algorithm(struct cuda *home, struct algorithm *a)
+static bool read_cached_algorithm(struct cuda *home, const struct plan_key *key,
+                                  cublasLtMatmulAlgo_t *ret)
 {
-    *a = home->algorithms[--home->algorithm_count];
+    const struct algorithm *a;
+
+    pthread_mutex_lock(&home->shared);
+    a = find_cached_algorithm(home, key);
+    if (a)
+        *ret = a->algo;
+    pthread_mutex_unlock(&home->shared);
+    return a != NULL;
+}
+
+static void evict_algorithm(struct cuda *home, const struct plan_key *key)
+{
+    struct algorithm *a;
+
+    pthread_mutex_lock(&home->shared);
+    a = find_cached_algorithm(home, key);
+    if (a)
+        *a = home->algorithms[--home->algorithm_count];
+    pthread_mutex_unlock(&home->shared);
 }
 
 static void close_laps(struct cuda *c)
@@ -105,15 +136,15 @@ static bool is_algorithm_usable(struct cuda *c, const struct plan *plan,
 
 bool algorithms_find(struct cuda *c, struct plan *plan)
 {
-    struct algorithm *a = c->deterministic ? NULL : find_cached_algorithm(c->home, &plan->key);
+    cublasLtMatmulAlgo_t algo;
 
-    if (!a)
+    if (c->deterministic || !read_cached_algorithm(c->home, &plan->key, &algo))
         return false;
-    if (!is_algorithm_usable(c, plan, &a->algo)) {
-        evict_algorithm(c->home, a);
+    if (!is_algorithm_usable(c, plan, &algo)) {
+        evict_algorithm(c->home, &plan->key);
         return false;
     }
-    plan->algo = a->algo;
+    plan->algo = algo;
     return true;
 }
 
@@ -237,7 +268,7 @@ int cuda_rehearse(struct backend *be, bool on, struct err *err)
     return cuda_status(err, status, "making clocks");
 }
 
-/* By the device's name: another of the same kind computes the same. */
+/* By the device's name: another of the same kind computes the same. The home's lock is held. */
 static struct head head_of(const struct cuda *home)
 {
     struct head h;
@@ -255,23 +286,28 @@ _Static_assert(sizeof(((struct head *)0)->device) == sizeof(((struct backend_inf
 
 int cuda_recall(struct backend *be, struct buf *ret, struct err *err)
 {
-    const struct cuda *home = cuda_of(be)->home;
-    struct head h = head_of(home);
+    struct cuda *home = cuda_of(be)->home;
+    struct head h;
 
-    if (home->algorithm_count == 0)
-        return 0;
-    buf_put(ret, &h, sizeof(h));
-    buf_put(ret, home->algorithms, home->algorithm_count * sizeof(*home->algorithms));
+    pthread_mutex_lock(&home->shared);
+    h = head_of(home);
+    if (h.count > 0) {
+        buf_put(ret, &h, sizeof(h));
+        buf_put(ret, home->algorithms, h.count * sizeof(*home->algorithms));
+    }
+    pthread_mutex_unlock(&home->shared);
     return ret->failed ? err_set(err, ERR_NOMEM, "out of memory for what products were timed") : 0;
 }
 
 int cuda_learn(struct backend *be, const void *data, size_t bytes, struct err *err)
 {
     struct cuda *home = cuda_of(be)->home;
-    const struct head mine = head_of(home);
     struct algorithm a;
-    struct head h;
+    struct head mine, h;
 
+    pthread_mutex_lock(&home->shared);
+    mine = head_of(home);
+    pthread_mutex_unlock(&home->shared);
     if (bytes < sizeof(h))
         return err_set(err, ERR_INPUT, "remembered products have %zu bytes, and no head", bytes);
     memcpy(&h, data, sizeof(h));

@@ -92,22 +92,25 @@ static void cuda_close(struct backend *be)
     close_streams(c);
     free(c->old);
     free(c->blocks);
+    pthread_mutex_destroy(&c->shared);
     free(c);
 }
 
-/* If both want multiprocessors, a fork's thread blocks begin first: its work is wide, and loses
- * more by idle multiprocessors than a decoder's step by a wait. Measured with the opposite order,
- * windows/s of large-v3-turbo beside steps, 256 slots, H100: 174 to 184 for 188. */
-static int open_streams(struct cuda *c, struct err *err)
+/* If several want multiprocessors, the thread blocks of a fork that leads begin first: the
+ * encoder's work is wide, and loses more by idle multiprocessors than a decoder's step by a wait.
+ * Measured with the opposite order, windows/s of large-v3-turbo beside steps, 256 slots, H100: 174
+ * to 184 for 188. Other forks' come last: they are other stages', which have work for the whole
+ * night, where a step is short and waited for. A smaller number is a higher priority. */
+static int open_streams(struct cuda *c, bool leads, struct err *err)
 {
     const unsigned asleep = cudaEventDisableTiming | cudaEventBlockingSync;
-    int low = 0, high = 0;
+    int low = 0, high = 0, priority;
     cudaError_t status;
 
     status = cudaDeviceGetStreamPriorityRange(&low, &high);
+    priority = leads ? high : c->home == c && low - high > 1 ? low - 1 : low;
     if (status == cudaSuccess)
-        status = cudaStreamCreateWithPriority(&c->work, cudaStreamNonBlocking,
-                                              c->home == c ? low : high);
+        status = cudaStreamCreateWithPriority(&c->work, cudaStreamNonBlocking, priority);
     if (status == cudaSuccess)
         status = cudaStreamCreateWithPriority(&c->copies, cudaStreamNonBlocking, high);
     if (status == cudaSuccess)
@@ -194,6 +197,7 @@ int cuda_open(const char *device, const struct cuda_options *options, struct bac
     if (!c)
         return err_set(err, ERR_NOMEM, "out of memory for the CUDA backend");
     c->base.ops = &cuda_ops;
+    pthread_mutex_init(&c->shared, NULL);
     c->home = c;
     c->device = ordinal;
     c->sm = d.major * 10 + d.minor;
@@ -203,7 +207,7 @@ int cuda_open(const char *device, const struct cuda_options *options, struct bac
     if (rc == 0)
         rc = open_libraries(c, err);
     if (rc == 0)
-        rc = open_streams(c, err);
+        rc = open_streams(c, false, err);
     if (rc == 0)
         rc = open_memory(c, options ? options->cap : 0, err);
     if (rc == 0)
@@ -219,19 +223,18 @@ int cuda_open(const char *device, const struct cuda_options *options, struct bac
 
 /* The library of products serves both: it keeps nothing between two calls but what lies in the
  * plans. cuDNN's handle knows its stream. */
-int cuda_fork(struct backend *be, struct backend **ret, struct err *err)
+int cuda_fork(struct backend *be, bool leads, struct backend **ret, struct err *err)
 {
-    struct cuda *home = cuda_enter(be), *c;
-    int rc = cuda_not_recording(home, "fork", err);
+    struct cuda *home = cuda_enter(be)->home, *c;
+    int rc = cuda_not_recording(cuda_of(be), "fork", err);
 
-    if (rc == 0 && home->home != home)
-        rc = cuda_shape(err, "fork");
     if (rc != 0)
         return rc;
     c = calloc(1, sizeof(*c));
     if (!c)
         return err_set(err, ERR_NOMEM, "out of memory for the CUDA backend");
-    c->base = (struct backend){.ops = &cuda_ops, .info = be->info};
+    c->base = (struct backend){.ops = &cuda_ops, .info = be->info, .forked = &home->base};
+    pthread_mutex_init(&c->shared, NULL);
     c->home = home;
     c->device = home->device;
     c->sm = home->sm;
@@ -245,7 +248,7 @@ int cuda_fork(struct backend *be, struct backend **ret, struct err *err)
     if (rc == 0 && home->dnn && !c->dnn)
         rc = err_set(err, ERR_VRAM, "attention: %s", c->dnn_reason);
     if (rc == 0)
-        rc = open_streams(c, err);
+        rc = open_streams(c, leads, err);
     if (rc == 0)
         rc = open_workspace(c, err);
     if (rc != 0) {

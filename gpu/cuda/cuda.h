@@ -3,8 +3,10 @@
  * Everything runs on one stream, `work`, in the order of the calls; only a spectrogram's audio
  * comes by `copies`, and events order the two. A fork has streams of its own, and of everything
  * that an operation uses for itself: scratch, workspace, staging, plans. So between the two nothing
- * is shared but what the caller hands over and orders by `after`, which is an event. Blocks of
- * memory are all on the list of the device that was opened, `home`.
+ * is shared but what the caller hands over and orders by `after`, which is an event. What is left
+ * is in the device that was opened, `home`: the list of all blocks of memory with what they sum up
+ * to, and the algorithms that were timed. `home->shared` guards both, for forks may have threads of
+ * their own. The library of products serves all of them, and is safe for several threads.
  *
  * Who waits sleeps: the events that are waited for are blocking ones, for a thread that spins takes
  * a processor from the decoders of media.
@@ -38,6 +40,7 @@
 #define NIGHTSHIFT_GPU_CUDA_CUDA_H
 
 #include <cuda_runtime_api.h>
+#include <pthread.h>
 
 #include "gpu/backend.h"
 #include "gpu/cuda/libs.h"
@@ -101,13 +104,15 @@ struct cuda {
     struct cuda_box box[BACKEND_BOXES];
     uint32_t next_up;
 
+    pthread_mutex_t shared;    /* home: of what follows here, base.allocated and base.peak */
     struct cuda_block *blocks; /* home: what alloc gave, by address */
     size_t block_count, block_cap;
 
-    struct plan **plans; /* a hash table by shape */
-    size_t plan_count, plan_cap;
     struct algorithm *algorithms; /* home: what was timed or learned */
     size_t algorithm_count;
+
+    struct plan **plans; /* a hash table by shape */
+    size_t plan_count, plan_cap;
     bool rehearsing;
     cudaEvent_t lap[CUDA_LAPS + 1]; /* while rehearsing: with times */
     struct sdpa_plan **sdpa;        /* a list by shape */
@@ -133,7 +138,7 @@ int cuda_not_recording(struct cuda *c, const char *operation, struct err *err);
 
 int cuda_open(const char *device, const struct cuda_options *options, struct backend **ret,
               struct err *err);
-int cuda_fork(struct backend *be, struct backend **ret, struct err *err);
+int cuda_fork(struct backend *be, bool leads, struct backend **ret, struct err *err);
 int cuda_after(struct backend *be, struct backend *other, struct err *err);
 /* Device memory, counted, held against the budget; zeroed. Not while recording. */
 int cuda_alloc(struct backend *be, size_t bytes, void **ret, struct err *err);

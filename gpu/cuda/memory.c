@@ -11,7 +11,7 @@
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
-/* Room for one more block of a home, before the device is asked. */
+/* Room for one more block of a home, before the device is asked. Its lock is held. */
 static int reserve_block(struct cuda *c, struct err *err)
 {
     size_t capacity = c->block_cap ? c->block_cap * 2 : 256;
@@ -27,8 +27,15 @@ static int reserve_block(struct cuda *c, struct err *err)
     return 0;
 }
 
-/* Zeroed. While recording the clearing must not become part of what is recorded. */
-static int allocate_zeroed(struct cuda *c, size_t bytes, void **ret, struct err *err)
+static void count_memory(struct backend *be, uint64_t allocated)
+{
+    __atomic_store_n(&be->allocated, allocated, __ATOMIC_RELAXED);
+    if (allocated > be->peak)
+        __atomic_store_n(&be->peak, allocated, __ATOMIC_RELAXED);
+}
+
+/* The home's lock is held. */
+static int allocate_block(struct cuda *c, size_t bytes, void **ret, struct err *err)
 {
     struct cuda *home = c->home;
     struct backend *be = &home->base;
@@ -57,11 +64,20 @@ static int allocate_zeroed(struct cuda *c, size_t bytes, void **ret, struct err 
         return rc;
     }
     home->blocks[home->block_count++] = (struct cuda_block){p, bytes};
-    be->allocated += bytes;
-    if (be->allocated > be->peak)
-        be->peak = be->allocated;
+    count_memory(be, be->allocated + bytes);
     *ret = p;
     return 0;
+}
+
+/* Zeroed. While recording the clearing must not become part of what is recorded. */
+static int allocate_zeroed(struct cuda *c, size_t bytes, void **ret, struct err *err)
+{
+    int rc;
+
+    pthread_mutex_lock(&c->home->shared);
+    rc = allocate_block(c, bytes, ret, err);
+    pthread_mutex_unlock(&c->home->shared);
+    return rc;
 }
 
 int cuda_alloc(struct backend *be, size_t bytes, void **ret, struct err *err)
@@ -77,14 +93,16 @@ void cuda_release(struct backend *be, void *p)
 {
     struct cuda *c = cuda_enter(be)->home;
 
+    pthread_mutex_lock(&c->shared);
     for (size_t i = c->block_count; p && i-- > 0;) {
         if (c->blocks[i].data != p)
             continue;
         (void)cudaFree(p);
-        c->base.allocated -= c->blocks[i].bytes;
+        count_memory(&c->base, c->base.allocated - c->blocks[i].bytes);
         c->blocks[i] = c->blocks[--c->block_count];
-        return;
+        break;
     }
+    pthread_mutex_unlock(&c->shared);
 }
 
 /* The list has room: cuda_scratch made it. */

@@ -16,8 +16,9 @@ static int give_up(struct cuda *c, int rc)
     return rc;
 }
 
-/* Relaxed: libraries may load their kernels at first use, which the other modes forbid. One thread
- * works with this device, so that nothing foreign can get in between. */
+/* The mode is relaxed: libraries may load their kernels at first use, and other threads may
+ * allocate for forks, which the other modes forbid. What is recorded is what this thread puts on
+ * `work`. */
 int cuda_record_begin(struct backend *be, struct err *err)
 {
     struct cuda *c = cuda_enter(be);

@@ -3,6 +3,8 @@
  */
 #include "tests/cuda/operations.h"
 
+#include <pthread.h>
+
 enum { CALLS = 6, SOUNDS = 3, SAMPLES = 100000, BINS = 80, FRAMES = 3000 };
 
 static bool is_late(void) { return getenv("NIGHTSHIFT_EMULATED_ASYNC") != NULL; }
@@ -75,7 +77,7 @@ static void test_marks(void **unused)
     struct err e;
 
     (void)unused;
-    assert_ok(be->ops->fork(be, &fork, &e), e);
+    assert_ok(be->ops->fork(be, true, &fork, &e), e);
     assert_int_equal(fork->ops->posted(fork, 0, &there, &e), ERR_DEVICE); /* nothing was */
     assert_int_equal(fork->ops->collect(fork, 0, NULL, 0, &e), ERR_DEVICE);
     assert_int_equal(fork->ops->post(fork, BACKEND_BOXES, NULL, 0, &e), ERR_DEVICE);
@@ -99,11 +101,90 @@ static void test_marks(void **unused)
     free(pcm);
 }
 
+/* A thread with a backend of its own: a spectrogram each round, with memory and a plan that come
+ * and go. */
+struct listener {
+    struct backend *be;
+    uint32_t sound;
+    const float *alone; /* what that sound gives */
+    uint32_t wrong;
+    pthread_t thread;
+};
+
+static void *listen_alone(void *arg)
+{
+    const size_t n = (size_t)FRAMES * BINS;
+    struct listener *l = arg;
+    float *pcm = malloc(SAMPLES * sizeof(*pcm)), *got = malloc(n * sizeof(*got));
+    struct backend *be = l->be;
+
+    memcpy(pcm, l->alone + n, SAMPLES * sizeof(*pcm));
+    for (uint32_t i = 0; i < CALLS; i++) {
+        const struct audio audio = {pcm, SAMPLES};
+        struct tensor out = {.type = DTYPE_F32, .rows = FRAMES, .cols = BINS, .stride = BINS};
+        struct mel *m = NULL;
+        struct err e;
+        bool well = be->ops->alloc(be, n * sizeof(float), &out.data, &e) == 0 &&
+                    be->ops->mel_new(be, BINS, 1, &m, &e) == 0 &&
+                    be->ops->mel(be, m, &audio, 1, out, &e) == 0 &&
+                    be->ops->get(be, got, out, &e) == 0;
+
+        l->wrong += !well || memcmp(got, l->alone, n * sizeof(*got)) != 0;
+        if (m)
+            be->ops->mel_free(be, m);
+        be->ops->release(be, out.data);
+    }
+    free(pcm);
+    free(got);
+    return NULL;
+}
+
+/* A device and two forks of it, one a fork's, are called by a thread each. */
+static void test_threads(void **unused)
+{
+    const size_t n = (size_t)FRAMES * BINS;
+    struct backend *be = open_device(false), *fork[SOUNDS] = {be};
+    struct tensor out = tensor_new(be, FRAMES, BINS, NULL);
+    struct listener l[SOUNDS];
+    float *alone[SOUNDS];
+    uint64_t held, now, peak;
+    struct mel *m;
+    struct err e;
+
+    (void)unused;
+    assert_ok(be->ops->mel_new(be, BINS, 1, &m, &e), e);
+    for (uint32_t i = 0; i < SOUNDS; i++) {
+        alone[i] = malloc((n + SAMPLES) * sizeof(float));
+        fill(alone[i] + n, i);
+        assert_ok(be->ops->mel(be, m, &(struct audio){alone[i] + n, SAMPLES}, 1, out, &e), e);
+        assert_ok(be->ops->get(be, alone[i], out, &e), e);
+        if (i > 0)
+            assert_ok(be->ops->fork(fork[i - 1], i == 1, &fork[i], &e), e);
+        assert_ptr_equal(backend_home(fork[i]), be);
+        l[i] = (struct listener){.be = fork[i], .sound = i, .alone = alone[i]};
+    }
+    be->ops->mel_free(be, m);
+    backend_memory(be, &held, &peak);
+    for (uint32_t i = 0; i < SOUNDS; i++)
+        assert_int_equal(pthread_create(&l[i].thread, NULL, listen_alone, &l[i]), 0);
+    for (uint32_t i = 0; i < SOUNDS; i++) {
+        pthread_join(l[i].thread, NULL);
+        assert_int_equal(l[i].wrong, 0);
+        free(alone[i]);
+    }
+    backend_memory(fork[SOUNDS - 1], &now, &peak);
+    assert_int_equal(now, held);
+    assert_true(peak > held && be->allocated == held);
+    for (uint32_t i = SOUNDS; i-- > 0;)
+        backend_close(fork[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_turns),
         cmocka_unit_test(test_marks),
+        cmocka_unit_test(test_threads),
         cmocka_unit_test(nothing_held),
     };
 

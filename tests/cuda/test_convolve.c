@@ -445,7 +445,7 @@ static void test_nothing_is_left(void **state)
     struct err e;
 
     (void)state;
-    assert_ok(be->ops->fork(be, &fork, &e), e);
+    assert_ok(be->ops->fork(be, false, &fork, &e), e);
     assert_true(off(be, &samples[0], PRECISION_F32, true, EPILOGUE_ADD) < 2e-6);
     assert_true(off(fork, &samples[0], PRECISION_TF32, true, EPILOGUE_ADD) < 1e-3);
     assert_true(off(be, &samples[0], PRECISION_F16, true, EPILOGUE_ADD) < 1e-3);

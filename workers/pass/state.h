@@ -1,15 +1,16 @@
 /* workers/pass/state.h - what the threads of a worker share. Internal to
  * workers/pass/ and workers/process/.
  *
- *   control thread        decoder threads             engine thread
- *   reads the socket,     each takes one lease,       owns models and stages,
- *   accepts leases,       decodes it, deals audio     adds shards as lanes, steps,
+ *   control thread        decoder threads             engine threads
+ *   reads the socket,     each takes one lease,       each has some of the stages,
+ *   accepts leases,       decodes it, deals audio     adds their shards as lanes, steps,
  *   sends what is posted  out to shards               reports results
  *        |                      |                            |
  *        +---- struct worker: leases, shards, audio, under one lock ----+
  *
  * A lease lives from LEASE to LEASE_END. A shard lives from its first sample until both its decoder
  * (`fed`) and the engine (`finished`) have finished with it; then the second of the two frees it.
+ * Only the engine thread that has its stage adds it, removes it and finishes it.
  *
  * A lease is decoded once, by a thread (its *pass*), for all stages that it names: its *tracks*,
  * each with shards and audio of its own. The pass is made for the first. Another is dropped when it
@@ -114,7 +115,7 @@ struct lease {
 struct shard_part {
     struct shard *shard;
     uint32_t source;         /* 0: the mix */
-    struct stage_lane *lane; /* engine thread only, as what follows; NULL once it has ended */
+    struct stage_lane *lane; /* its engine thread's, as what follows; NULL once it has ended */
     bool added, ended;
     int64_t released;            /* audio before it may go */
     struct msg_shard_done *kept; /* its result, until the others have theirs; owned */
@@ -135,7 +136,14 @@ struct shard {
     bool text; /* of passages: nothing is decoded */
     struct shard_part parts[SHARD_PARTS_MAX];
     uint32_t part_count; /* 1 at least */
-    int64_t begun_ms;    /* engine thread only */
+    int64_t begun_ms;    /* its engine thread's */
+};
+
+/* What is told of an engine thread. */
+struct engine_pulse {
+    uint32_t windows;    /* in flight */
+    bool stepping;       /* it is inside a step */
+    uint64_t beat, told; /* pieces of steps done, now and when worker.beat went up last */
 };
 
 struct worker {
@@ -170,13 +178,13 @@ struct worker {
     char *vain; /* an archive in which a recording was looked for in vain; owned */
     struct stat vain_file;
     int64_t decoded_samples;
-    int64_t engine_samples;         /* of the first stage */
-    uint64_t pulses;                /* of decoders that have nothing to give yet */
-    uint64_t vram_bytes, vram_peak; /* of device memory, by the engine */
-    uint32_t windows;               /* in flight, of all stages */
-    bool stepping;                  /* the engine is inside a step */
-    uint64_t beat, results;         /* pieces of steps done, shards reported */
-    uint32_t threads;               /* alive, beside the control thread */
+    int64_t engine_samples;                       /* of the first stage */
+    uint64_t pulses;                              /* of decoders that have nothing to give yet */
+    uint64_t vram_bytes, vram_peak;               /* of device memory, by the engine */
+    struct engine_pulse engine[SETUP_MAX_STAGES]; /* by thread; zeros of those that there are not */
+    uint64_t beat;    /* goes up while every engine thread that steps gets on */
+    uint64_t results; /* shards reported */
+    uint32_t threads; /* alive, beside the control thread; of the engine one */
 };
 
 /* Wakes everybody who waits; lock held. */

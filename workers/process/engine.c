@@ -1,5 +1,6 @@
 #include "workers/process/engine.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -218,6 +219,11 @@ static struct engine_stage *stage_of(struct engine_stages *e, const struct shard
     return &e->of[s->track->stage];
 }
 
+static bool has_share_in(const struct engine_share *share, const struct shard *s)
+{
+    return s->track->stage >= share->first && s->track->stage < share->end;
+}
+
 /* Is there a lane for its next part? All parts of a shard get theirs together, for what one has
  * heard is kept for those that have not: pcm.h. */
 static bool has_lane(struct engine_stages *e, const struct shard *s)
@@ -230,14 +236,15 @@ static bool has_lane(struct engine_stages *e, const struct shard *s)
 
 enum task { TASK_NONE, TASK_REMOVE, TASK_EMPTY, TASK_ADD };
 
-/* The next thing to do with a shard. One that waits for lanes has no younger one of its stage
- * before it. Lock held; the shard stays ours, since only this thread finishes shards. */
-static enum task next_task(struct engine_stages *e, struct shard **ret)
+/* The next thing to do with a shard of this thread's. One that waits for lanes has no younger one
+ * of its stage before it. Lock held; the shard stays ours, since only this thread finishes it. */
+static enum task next_task(const struct engine_share *share, struct shard **ret)
 {
+    struct engine_stages *e = share->e;
     bool waits[SETUP_MAX_STAGES] = {false};
 
     for (struct shard *s = e->w->shards; s; s = s->next) {
-        if (s->finished)
+        if (s->finished || !has_share_in(share, s))
             continue;
         *ret = s;
         if (s->dropped)
@@ -286,17 +293,18 @@ static void remove_lanes(struct engine_stages *e, struct shard *s)
             stage_remove(stage_of(e, s)->stage, s->parts[i].lane);
 }
 
-static void do_tasks(struct engine_stages *e)
+static void do_tasks(const struct engine_share *share)
 {
     static const struct stage_result nothing = {.language = "", .account.speech_ms = -1};
+    struct engine_stages *e = share->e;
     struct worker *w = e->w;
     struct shard *s = NULL;
     enum task task;
 
     for (;;) {
-        stages_count(e);
+        stages_count(share);
         pthread_mutex_lock(&w->lock);
-        task = next_task(e, &s);
+        task = next_task(share, &s);
         if (task == TASK_EMPTY || (task == TASK_ADD && s->text))
             s->begun = true;
         pthread_mutex_unlock(&w->lock);
@@ -336,31 +344,33 @@ static bool pause_for_faults(struct worker *w)
     return stay;
 }
 
-/* A round: a step of each stage that has work. */
-static int run_engine_tick(struct engine_stages *e, bool *progress, struct err *err)
+/* A round: a step of each stage of the share that has work. */
+static int run_engine_tick(const struct engine_share *share, bool *progress, struct err *err)
 {
+    struct engine_stages *e = share->e;
     struct worker *w = e->w;
     uint32_t windows = 0;
     int rc;
 
     if (!pause_for_faults(w))
         return 0;
-    rc = stages_step(e, progress, err);
-    for (uint32_t k = 0; k < w->stage_count; k++)
+    rc = stages_step(share, progress, err);
+    for (uint32_t k = share->first; k < share->end; k++)
         windows += e->of[k].flying;
     pthread_mutex_lock(&w->lock);
-    w->stepping = false;
-    w->windows = windows;
-    w->engine_samples = e->of[0].samples;
+    share->pulse->stepping = false;
+    share->pulse->windows = windows;
+    if (share->first == 0)
+        w->engine_samples = e->of[0].samples;
     if (rc == 0 && faults_device_now(&w->faults, w->results))
         rc = err_set(err, ERR_DEVICE, "the device was lost (asked for by NIGHTSHIFT_FAULT)");
     pthread_mutex_unlock(&w->lock);
     return rc;
 }
 
-static int run_engine_loop(struct engine_stages *e, struct err *err)
+static int run_engine_loop(const struct engine_share *share, struct err *err)
 {
-    struct worker *w = e->w;
+    struct worker *w = share->e->w;
     uint32_t lanes;
     bool progress;
     uint64_t seen;
@@ -370,23 +380,24 @@ static int run_engine_loop(struct engine_stages *e, struct err *err)
         pthread_mutex_lock(&w->lock);
         seen = w->changes;
         pthread_mutex_unlock(&w->lock);
-        do_tasks(e);
-        lanes = stages_count(e);
+        do_tasks(share);
+        lanes = stages_count(share);
         pthread_mutex_lock(&w->lock);
         if (w->leaving) {
             pthread_mutex_unlock(&w->lock);
             return 0;
         }
         if (lanes == 0) {
-            w->windows = 0; /* those of a cancelled lane are in nobody's count any more */
+            /* Those of a cancelled lane are in nobody's count any more. */
+            share->pulse->windows = 0;
             await_change(w, seen);
             pthread_mutex_unlock(&w->lock);
             continue;
         }
-        w->stepping = true;
+        share->pulse->stepping = true;
         pthread_mutex_unlock(&w->lock);
         progress = false;
-        rc = run_engine_tick(e, &progress, err);
+        rc = run_engine_tick(share, &progress, err);
         if (rc != 0)
             return rc;
         if (!progress) {
@@ -397,19 +408,61 @@ static int run_engine_loop(struct engine_stages *e, struct err *err)
     }
 }
 
+/* Until the worker leaves. Whatever ends one thread is the end of all: they share a device. */
+static void run_share(const struct engine_share *share)
+{
+    struct err err = {0};
+
+    if (run_engine_loop(share, &err) != 0)
+        stages_give_up(share->e->w, &err);
+}
+
+static void *share_thread(void *arg)
+{
+    const struct engine_share *share = arg;
+    char name[16]; /* the kernel's most */
+
+    snprintf(name, sizeof(name), "engine %s", share->e->w->stages[share->first].name);
+    pthread_setname_np(pthread_self(), name);
+    run_share(share);
+    return NULL;
+}
+
+/* This thread has the first share. */
+static void run_engine(struct engine_stages *e)
+{
+    pthread_t thread[SETUP_MAX_STAGES];
+    uint32_t started = 1;
+    int rc = 0;
+
+    while (started < e->share_count && rc == 0) {
+        rc = pthread_create(&thread[started], NULL, share_thread, &e->share[started]);
+        started += rc == 0;
+    }
+    if (rc == 0) {
+        run_share(&e->share[0]);
+    } else {
+        struct err err = {0};
+
+        err_set(&err, ERR_NOMEM, "a thread cannot be started: %s", strerror(rc));
+        stages_give_up(e->w, &err);
+    }
+    while (started > 1)
+        pthread_join(thread[--started], NULL);
+}
+
 void *engine_thread(void *arg)
 {
     struct worker *w = arg;
     struct engine_stages e;
     struct err err = {0};
-    int rc = stages_load(w, &e, &err);
 
-    if (rc == 0) {
+    if (stages_load(w, &e, &err) == 0) {
         stages_post_ready(&e);
-        rc = run_engine_loop(&e, &err);
-    }
-    if (rc != 0)
+        run_engine(&e);
+    } else {
         stages_give_up(w, &err);
+    }
     stages_unload(&e);
     pthread_mutex_lock(&w->lock);
     w->threads--;

@@ -88,17 +88,48 @@ static uint64_t resident_bytes(void)
     return second ? strtoull(second, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
 }
 
+/* One beat for all engine threads, so that one that hangs is seen though others work: it goes up
+ * when each of those that are inside a step has done a piece of it since the last time. Lock held.
+ */
+static void count_beat(struct worker *w)
+{
+    bool any = false;
+
+    for (uint32_t i = 0; i < SETUP_MAX_STAGES; i++) {
+        if (w->engine[i].stepping && w->engine[i].beat == w->engine[i].told)
+            return;
+        any |= w->engine[i].beat != w->engine[i].told;
+    }
+    w->beat += any;
+    for (uint32_t i = 0; i < SETUP_MAX_STAGES; i++)
+        w->engine[i].told = w->engine[i].beat;
+}
+
+/* How many windows are in flight; while only shards are waited for within a step, one at least.
+ * Lock held. */
+static uint32_t count_windows(const struct worker *w)
+{
+    uint32_t windows = 0, stepping = 0;
+
+    for (uint32_t i = 0; i < SETUP_MAX_STAGES; i++) {
+        windows += w->engine[i].windows;
+        stepping += w->engine[i].stepping;
+    }
+    return windows ? windows : stepping;
+}
+
 static void post_heartbeat(struct worker *w)
 {
     struct buf b = BUF_INIT;
     struct msg_heartbeat m;
 
     pthread_mutex_lock(&w->lock);
+    count_beat(w);
     m = (struct msg_heartbeat){
         .audio_ms = (uint64_t)w->engine_samples / 16,
         .decoded_ms = (uint64_t)w->decoded_samples / 16 + w->pulses,
         .leases = w->lease_count,
-        .windows = w->windows ? w->windows : w->stepping,
+        .windows = count_windows(w),
         .engine_beat = w->beat,
         .vram_bytes = w->vram_bytes,
         .vram_peak = w->vram_peak,

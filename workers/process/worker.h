@@ -1,10 +1,10 @@
 /* workers/process/worker.h - the worker process: `nightshift worker`, started by the scheduler with
  * its socket as file descriptor 3.
  *
- * Threads: control (main: reads the socket, sends heartbeats), one per decoder process, one engine
- * thread that owns the model. The catalog is never opened here. Exit statuses: 0 after QUIT or the
- * scheduler's end, WORKER_EXIT_DEVICE when the device is spoilt and a fresh process is wanted, any
- * other: a crash. */
+ * Threads: control (main: reads the socket, sends heartbeats), one per decoder process, and those
+ * of the engine, which own the models (engine.h). The catalog is never opened here. Exit statuses:
+ * 0 after QUIT or the scheduler's end, WORKER_EXIT_DEVICE when the device is spoilt and a fresh
+ * process is wanted, any other: a crash. */
 #ifndef NIGHTSHIFT_WORKERS_PROCESS_WORKER_H
 #define NIGHTSHIFT_WORKERS_PROCESS_WORKER_H
 

@@ -18,11 +18,11 @@ _Static_assert(SETUP_CACHE_MOST == CACHE_COUNT - 1, "every one of them can be as
 
 static void on_beat(void *arg)
 {
-    struct worker *w = arg;
+    const struct engine_share *s = arg;
 
-    pthread_mutex_lock(&w->lock);
-    w->beat++;
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_lock(&s->e->w->lock);
+    s->pulse->beat++;
+    pthread_mutex_unlock(&s->e->w->lock);
 }
 
 static const char *name_of(const struct engine_stages *e, uint32_t k)
@@ -44,6 +44,14 @@ static void note_size(struct engine_stages *e, uint32_t k)
     s->slots = stage_slots(s->stage);
     s->windows = stage_windows(s->stage);
     s->capacity = capacity_of(name_of(e, k), s->slots);
+}
+
+static void close_engine_stage(struct engine_stage *s)
+{
+    stage_close(s->stage);
+    backend_close(s->fork);
+    s->stage = NULL;
+    s->fork = NULL;
 }
 
 /* ---- loading */
@@ -166,11 +174,15 @@ static int tune_for_device(void *arg, struct stage *synthetic_load, uint32_t *sl
 static int open_stage(struct engine_stages *e, uint32_t k, const struct stage_setup *setup,
                       struct err *err)
 {
-    int rc = stage_open(setup, e->backend, &e->of[k].stage, err);
+    struct engine_stage *s = &e->of[k];
+    int rc = 0;
 
+    if (k > 0 && e->backend->ops->fork)
+        rc = e->backend->ops->fork(e->backend, false, &s->fork, err);
+    if (rc == 0)
+        rc = stage_open(setup, s->fork ? s->fork : e->backend, &s->stage, err);
     if (rc != 0)
         return rc;
-    stage_on_beat(e->of[k].stage, on_beat, e->w);
     note_size(e, k);
     return 0;
 }
@@ -251,13 +263,26 @@ static int load_engine_stage(struct engine_stages *e, uint32_t k, struct err *er
         if (rc == 0)
             rc = open_stage(e, k, &setup, err);
         rc = check_end(&check, rc, err);
-        if (rc != 0) {
-            stage_close(e->of[k].stage);
-            e->of[k].stage = NULL;
-        }
+        if (rc != 0)
+            close_engine_stage(&e->of[k]);
     }
     free(dir);
     return rc;
+}
+
+static void share_out_stages(struct engine_stages *e)
+{
+    const uint32_t each = e->backend->ops->fork ? 1 : e->w->stage_count;
+
+    for (uint32_t k = 0; k < e->w->stage_count; k += each) {
+        struct engine_share *s = &e->share[e->share_count];
+
+        *s = (struct engine_share){e, k, k + each, &e->w->engine[e->share_count]};
+        e->share_count++;
+        for (uint32_t i = s->first; i < s->end; i++)
+            if (e->of[i].stage)
+                stage_on_beat(e->of[i].stage, on_beat, s);
+    }
 }
 
 int stages_load(struct worker *w, struct engine_stages *ret, struct err *err)
@@ -276,15 +301,15 @@ int stages_load(struct worker *w, struct engine_stages *ret, struct err *err)
             rc = err_prefix(err, "%s", name_of(ret, k));
         }
     }
+    if (rc == 0)
+        share_out_stages(ret);
     return rc;
 }
 
 void stages_unload(struct engine_stages *e)
 {
-    for (uint32_t k = SETUP_MAX_STAGES; k-- > 0;) {
-        stage_close(e->of[k].stage);
-        e->of[k].stage = NULL;
-    }
+    for (uint32_t k = SETUP_MAX_STAGES; k-- > 0;)
+        close_engine_stage(&e->of[k]);
     backend_close(e->backend);
     e->backend = NULL;
 }
@@ -321,13 +346,13 @@ static void refresh_stage_stats(struct engine_stage *s)
         stage_stats(s->stage, &s->lanes, &s->flying, &s->samples);
 }
 
-uint32_t stages_count(struct engine_stages *e)
+uint32_t stages_count(const struct engine_share *s)
 {
     uint32_t lanes = 0;
 
-    for (uint32_t k = 0; k < e->w->stage_count; k++) {
-        refresh_stage_stats(&e->of[k]);
-        lanes += e->of[k].lanes;
+    for (uint32_t k = s->first; k < s->end; k++) {
+        refresh_stage_stats(&s->e->of[k]);
+        lanes += s->e->of[k].lanes;
     }
     return lanes;
 }
@@ -353,7 +378,7 @@ static void close_stage(struct engine_stages *e, uint32_t k, const struct err *w
     struct worker *w = e->w;
 
     log_warn("%s does not listen any longer: %s", name_of(e, k), why->msg);
-    stage_close(e->of[k].stage);
+    close_engine_stage(&e->of[k]);
     e->of[k] = (struct engine_stage){.why = *why};
     pthread_mutex_lock(&w->lock);
     for (struct shard *s = w->shards; s; s = s->next)
@@ -373,8 +398,10 @@ static bool is_leaving(struct worker *w)
     return leaving;
 }
 
-static int step_engine_stage(struct engine_stages *e, uint32_t k, bool *progress, struct err *err)
+static int step_engine_stage(const struct engine_share *s, uint32_t k, bool *progress,
+                             struct err *err)
 {
+    struct engine_stages *e = s->e;
     bool moved = false;
     int rc = stage_step(e->of[k].stage, &moved, err);
 
@@ -387,18 +414,19 @@ static int step_engine_stage(struct engine_stages *e, uint32_t k, bool *progress
         *progress = true;
         rc = 0;
     }
-    on_beat(e->w);
+    on_beat((void *)s);
     return rc;
 }
 
-int stages_step(struct engine_stages *e, bool *progress, struct err *err)
+int stages_step(const struct engine_share *s, bool *progress, struct err *err)
 {
+    struct engine_stages *e = s->e;
     int rc = 0;
 
     *progress = false;
-    for (uint32_t k = 0; rc == 0 && k < e->w->stage_count; k++)
+    for (uint32_t k = s->first; rc == 0 && k < s->end; k++)
         if (e->of[k].stage && e->of[k].lanes && (k == 0 || !is_leaving(e->w)))
-            rc = step_engine_stage(e, k, progress, err);
+            rc = step_engine_stage(s, k, progress, err);
     worker_note_memory(e->w, e->backend);
     return rc;
 }

@@ -308,7 +308,6 @@ void worker_post_tuned(struct worker *w, uint32_t slots, uint32_t windows, const
 void worker_note_memory(struct worker *w, const struct backend *be)
 {
     pthread_mutex_lock(&w->lock);
-    w->vram_bytes = be->allocated;
-    w->vram_peak = be->peak;
+    backend_memory(be, &w->vram_bytes, &w->vram_peak);
     pthread_mutex_unlock(&w->lock);
 }

@@ -1,5 +1,5 @@
 /* workers/process/worker_tune.h - the engine's batch sizes, and their report to the scheduler.
- * Engine thread only. */
+ * The first engine thread alone, which loads. */
 #ifndef NIGHTSHIFT_WORKERS_PROCESS_WORKER_TUNE_H
 #define NIGHTSHIFT_WORKERS_PROCESS_WORKER_TUNE_H
 
@@ -72,7 +72,7 @@ void worker_post_ready(struct worker *w, struct backend *be, const struct stage 
                        const struct worker_room *room, const struct worker_tuning *t);
 void worker_post_tuned(struct worker *w, uint32_t slots, uint32_t windows, const char *reason);
 
-/* Notes the device's memory for heartbeats. Takes the worker's lock. */
+/* Notes the device's memory for heartbeats. Takes the worker's lock; any engine thread. */
 void worker_note_memory(struct worker *w, const struct backend *be);
 
 #endif

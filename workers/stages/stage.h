@@ -6,8 +6,9 @@
  * that a window's result depends on neither shards nor batches. "embed-text" hears nothing: its
  * lanes are passages of text.
  *
- * One thread (the engine thread) calls everything here. Audio comes from the caller through a
- * callback that never blocks. */
+ * One thread calls everything of a stage: it belongs to one engine thread. Several stages may have
+ * several threads, since they share nothing (gpu/backend.h: each has a backend of its own then).
+ * Audio comes from the caller through a callback that never blocks. */
 #ifndef NIGHTSHIFT_WORKERS_STAGES_STAGE_H
 #define NIGHTSHIFT_WORKERS_STAGES_STAGE_H
 

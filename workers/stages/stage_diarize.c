@@ -301,10 +301,11 @@ static uint64_t predict_diarize_bytes(uint32_t windows, bool gpu, bool speech)
 static uint32_t choose_windows(const struct stage_setup *setup, const struct backend *be,
                                bool speech)
 {
-    const uint64_t left = be->budget > be->allocated ? be->budget - be->allocated : 0;
+    const struct backend *home = backend_home(be);
+    const uint64_t left = home->budget > home->allocated ? home->budget - home->allocated : 0;
     uint32_t n = PYANNET_WIDE;
 
-    if (setup->windows || !be->budget || !be->info.wide_batches || be->info.deterministic)
+    if (setup->windows || !home->budget || !be->info.wide_batches || be->info.deterministic)
         return setup->windows;
     while (n > 1 && predict_diarize_bytes(n, be->ops->record_begin != NULL, speech) > left)
         n /= 2;

@@ -54,9 +54,9 @@ int null_take_bytes(struct backend *be, uint64_t bytes, struct err *err)
     if (d->base.budget && (bytes > d->base.budget || d->base.allocated > d->base.budget - bytes))
         rc = err_set(err, ERR_VRAM, "out of memory of a device that is pretended");
     else
-        d->base.allocated += bytes;
+        __atomic_store_n(&d->base.allocated, d->base.allocated + bytes, __ATOMIC_RELAXED);
     if (d->base.allocated > d->base.peak)
-        d->base.peak = d->base.allocated;
+        __atomic_store_n(&d->base.peak, d->base.allocated, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&d->home->lock);
     return rc;
 }
@@ -66,7 +66,7 @@ void null_give_bytes(struct backend *be, uint64_t bytes)
     struct null_device *d = null_of(be)->owner;
 
     pthread_mutex_lock(&d->home->lock);
-    d->base.allocated -= bytes;
+    __atomic_store_n(&d->base.allocated, d->base.allocated - bytes, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&d->home->lock);
 }
 

@@ -423,6 +423,7 @@ static int make_device(const struct backend_info *info, struct null_device *owne
     if (!d)
         return no_memory(err);
     d->base = (struct backend){.ops = &null_operations, .info = *info};
+    d->base.forked = owner ? &owner->base : NULL;
     d->owner = owner ? owner : d;
     d->home = owner ? owner->home : make_home();
     for (int i = 0; i < NULL_STAGES; i++) {
@@ -448,11 +449,12 @@ int null_device_new(const struct backend_info *info, uint64_t budget, struct nul
     return rc;
 }
 
-static int fork_device(struct backend *be, struct backend **ret, struct err *err)
+static int fork_device(struct backend *be, bool leads, struct backend **ret, struct err *err)
 {
     struct null_device *d;
     int rc = make_device(&be->info, null_of(be)->owner, &d, err);
 
+    (void)leads;
     null_count(be, NULL_CALL_fork);
     if (rc == 0)
         *ret = &d->base;

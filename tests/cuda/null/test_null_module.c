@@ -79,7 +79,7 @@ static void test_memory(void **state)
     char in[8] = "written", out[8];
 
     (void)state;
-    assert_ok(be->ops->fork(be, &fork, &e), e);
+    assert_ok(be->ops->fork(be, true, &fork, &e), e);
     assert_ok(fork->ops->alloc(fork, (size_t)500 << 20, &p, &e), e);
     assert_true(be->allocated == (uint64_t)500 << 20 && fork->allocated == 0);
     assert_int_equal(be->ops->alloc(be, (size_t)500 << 20, &q, &e), ERR_VRAM);

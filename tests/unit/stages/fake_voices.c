@@ -11,6 +11,14 @@
 
 struct fake_models fake_models;
 
+/* Two of them may run at once, each on its engine's thread. */
+static void count_call(uint32_t n)
+{
+    __atomic_add_fetch(&fake_models.calls, 1, __ATOMIC_RELAXED);
+    if (n > __atomic_load_n(&fake_models.largest, __ATOMIC_RELAXED))
+        __atomic_store_n(&fake_models.largest, n, __ATOMIC_RELAXED);
+}
+
 struct pyannet {
     int unused;
 };
@@ -70,9 +78,7 @@ int pyannet_run(struct pyannet *p, const float *pcm, const size_t *at, uint32_t 
 {
     if (n > pyannet_windows(p))
         return err_set(err, ERR_DEVICE, "%u windows are too many", n);
-    fake_models.calls++;
-    if (n > fake_models.largest)
-        fake_models.largest = n;
+    count_call(n);
     memset(ret, 0, (size_t)n * PYANNET_FRAMES);
     for (uint32_t i = 0; i < n && fake_models.sets; i++)
         fake_models.sets(pcm[at[i]], ret + (size_t)i * PYANNET_FRAMES);
@@ -202,9 +208,7 @@ int yamnet_run(struct yamnet *y, const float *pcm, size_t n, float *scores, floa
     heard += patches;
     if (fake_models.fails_after && heard > fake_models.fails_after)
         return err_set(err, fake_models.fails_with, "the patches of sounds are used up");
-    fake_models.calls++;
-    if (patches > fake_models.largest)
-        fake_models.largest = patches;
+    count_call(patches);
     memset(scores, 0, (size_t)patches * 3 * sizeof(*scores));
     for (uint32_t p = 0; p < patches; p++) {
         size_t at = (size_t)p * YAMNET_HOP, last = at + YAMNET_PATCH;

@@ -18,9 +18,10 @@ static uint32_t voices_ms, lag_windows, windows_heard, patches_heard;
  * a fifth as much, it is given time. */
 static void let_voices_go_ahead(void)
 {
-    double sounds_s = patches_heard++ * 0.48, voices_s = windows_heard;
+    uint32_t windows = __atomic_load_n(&windows_heard, __ATOMIC_RELAXED);
+    double sounds_s = patches_heard++ * 0.48, voices_s = windows;
 
-    if (windows_heard < lag_windows && sounds_s > 10 + voices_s / 5)
+    if (windows < lag_windows && sounds_s > 10 + voices_s / 5)
         usleep(50000);
 }
 
@@ -28,7 +29,7 @@ static void sets(float first, uint8_t *ret)
 {
     uint32_t bits = (uint32_t)(int32_t)(first * 32768.0f);
 
-    windows_heard++;
+    __atomic_add_fetch(&windows_heard, 1, __ATOMIC_RELAXED);
     if (voices_ms)
         usleep(voices_ms * 1000);
     for (uint32_t i = 0; i < PYANNET_FRAMES; i++)

@@ -464,7 +464,8 @@ static int load_weights(struct whisper *w, struct source *src, struct err *err)
 static int measure_mel(struct whisper *w, struct err *err)
 {
     struct backend *be = w->encoder_be;
-    uint64_t before = w->be->allocated, took[2];
+    const struct backend *home = backend_home(be);
+    uint64_t before = home->allocated, took[2];
 
     for (uint32_t i = 0; i < 2; i++) {
         struct mel *m;
@@ -472,7 +473,7 @@ static int measure_mel(struct whisper *w, struct err *err)
 
         if (rc != 0)
             return rc;
-        took[i] = w->be->allocated - before;
+        took[i] = home->allocated - before;
         be->ops->mel_free(be, m);
     }
     w->mel_window_bytes = took[1] - took[0];
@@ -500,7 +501,7 @@ static int warm_up_whisper(struct whisper *w, struct err *err)
 static int whisper_new(const struct whisper_config *config, struct source *src, struct backend *be,
                        enum precision precision, struct asr_model **ret, struct err *err)
 {
-    uint64_t before = be->allocated;
+    uint64_t before = backend_home(be)->allocated;
     struct whisper *w;
     int rc = backend_precision(be, precision, &precision, err);
 
@@ -514,7 +515,7 @@ static int whisper_new(const struct whisper_config *config, struct source *src, 
     w->type = precision_type(precision);
     describe_model(w, precision);
     if (be->ops->fork)
-        rc = be->ops->fork(be, &w->encoder_be, err);
+        rc = be->ops->fork(be, true, &w->encoder_be, err);
     if (rc == 0)
         rc = load_weights(w, src, err);
     values_free(src);
@@ -526,7 +527,7 @@ static int whisper_new(const struct whisper_config *config, struct source *src, 
         whisper_free(&w->asr);
         return rc;
     }
-    w->weight_bytes = be->allocated - before;
+    w->weight_bytes = backend_home(be)->allocated - before;
     *ret = &w->asr;
     return 0;
 }

@@ -149,9 +149,11 @@ uint64_t whisper_slot_bytes(const struct asr_model *m, uint32_t branches)
 /* The memory that may still be allocated, as far as is known. */
 static uint64_t find_free_memory(const struct backend *be)
 {
-    uint64_t most = be->budget != 0 ? be->budget : be->info.memory_free;
+    const struct backend *home = backend_home(be);
+    uint64_t most = home->budget != 0 ? home->budget : home->info.memory_free, held, peak;
 
-    return most > be->allocated ? most - be->allocated : 0;
+    backend_memory(be, &held, &peak);
+    return most > held ? most - held : 0;
 }
 
 /* On the host eight rows share a weight vector that was loaded; at sixteen the weights are a small
