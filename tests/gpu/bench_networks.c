@@ -138,7 +138,7 @@ static void fill_in(struct options *o)
     o->at_once_count = be->info.wide_batches ? 3 : 1;
     memcpy(o->at_once, wide, sizeof(wide));
     if (!be->info.wide_batches)
-        o->at_once[0] = 4;
+        o->at_once[0] = 16; /* of voices: a tile */
 }
 
 /* ---- measuring */

@@ -11,6 +11,7 @@
 
 #define SHORT_SAMPLES 32000 /* of a small speaker encoder's windows: an emulator's time */
 #define MASKS 3             /* of a window */
+#define TILE 16             /* windows whose sound is heard at once where they are measured */
 #define SOUND_BYTES (NETWORK_SAMPLES * sizeof(float))
 
 /* ---- what they hear */
@@ -113,6 +114,7 @@ struct voices {
     struct voiceprint *net;
     size_t samples; /* of a window */
     struct sounds sounds;
+    bool measured; /* windows come in tiles, as the stage hears them */
     float weights[MASKS][NETWORK_MASK_FRAMES];
     struct voice_mask *masks; /* [at_once * MASKS]: of a call */
 };
@@ -141,15 +143,28 @@ static int voices_open(const struct net_setup *s, struct backend *be, struct net
                        struct err *err)
 {
     struct voices *v = net_memory(1, sizeof(*v));
-    int rc = voiceprint_load(NET_FILE, be, s->at_once, &v->net, err);
+    uint32_t tiles = (s->at_once + TILE - 1) / TILE;
+    size_t samples = s->published ? NETWORK_SAMPLES : SHORT_SAMPLES;
+    size_t longest = samples + (s->measured ? (TILE - 1) * PYANNET_STEP : 0);
+    int rc = voiceprint_load(NET_FILE, be, s->measured ? tiles : s->at_once, longest, &v->net, err);
 
-    v->samples = s->published ? NETWORK_SAMPLES : SHORT_SAMPLES;
+    v->measured = s->measured;
+    v->samples = samples;
     v->sounds = make_sounds(s);
     for (uint32_t i = 0; i < MASKS; i++)
-        network_mask(i, v->weights[i]); /* all, a part of it, and all by fractions */
+        network_mask(i, v->weights[i]); /* all, some of it, and all by fractions */
     v->masks = net_memory((size_t)s->at_once * MASKS, sizeof(*v->masks));
     for (uint32_t i = 0; i < s->at_once * MASKS; i++)
-        v->masks[i] = (struct voice_mask){i / MASKS, v->weights[i % MASKS]};
+        v->masks[i] = (struct voice_mask){.window = i / MASKS, .weights = v->weights[i % MASKS]};
+    for (uint32_t i = MASKS - 1; !s->measured && i < s->at_once * MASKS; i += MASKS) {
+        v->masks[i].begin = SHORT_SAMPLES / 4; /* a part of the window */
+        v->masks[i].length = SHORT_SAMPLES / 2;
+    }
+    for (uint32_t i = 0; s->measured && i < s->at_once * MASKS; i++) {
+        v->masks[i].window = i / MASKS / TILE;
+        v->masks[i].begin = i / MASKS % TILE * PYANNET_STEP;
+        v->masks[i].length = (uint32_t)v->samples;
+    }
     *ret = &v->model;
     if (rc == 0)
         v->model.values = (size_t)MASKS * voiceprint_size(v->net);
@@ -161,9 +176,23 @@ static int voices_open(const struct net_setup *s, struct backend *be, struct net
 static int voices_run(struct net_model *m, uint32_t first, uint32_t n, float *ret, struct err *err)
 {
     struct voices *v = (struct voices *)m;
+    uint32_t whole = n / TILE * TILE;
+    size_t at[64], values = v->model.values;
+    int rc = 0;
 
-    return voiceprint_run(v->net, v->sounds.pcm, v->sounds.at + first, v->samples, n, v->masks,
-                          n * MASKS, NETWORK_MASK_FRAMES, ret, err);
+    if (!v->measured)
+        return voiceprint_run(v->net, v->sounds.pcm, v->sounds.at + first, v->samples, n, v->masks,
+                              n * MASKS, NETWORK_MASK_FRAMES, ret, err);
+    for (uint32_t i = 0; i < whole / TILE; i++)
+        at[i] = v->sounds.at[first + i * TILE];
+    if (whole > 0)
+        rc = voiceprint_run(v->net, v->sounds.pcm, at, v->samples + (TILE - 1) * PYANNET_STEP,
+                            whole / TILE, v->masks, whole * MASKS, NETWORK_MASK_FRAMES, ret, err);
+    if (rc == 0 && n > whole)
+        rc = voiceprint_run(v->net, v->sounds.pcm, &v->sounds.at[first + whole],
+                            v->samples + (n - whole - 1) * PYANNET_STEP, 1, v->masks,
+                            (n - whole) * MASKS, NETWORK_MASK_FRAMES, ret + whole * values, err);
+    return rc;
 }
 
 const struct net net_resnet = {

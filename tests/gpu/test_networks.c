@@ -320,7 +320,7 @@ TEST(one_sound_too_large_for_float16)
 {
     static float burst[WINDOW], speech[NETWORK_SAMPLES], ret[VOICEPRINT_MAX_SIZE];
     static const float heard = 1.0f;
-    const struct voice_mask mask = {0, &heard};
+    const struct voice_mask mask = {.window = 0, .weights = &heard};
     struct backend *be = gpu_open(NULL);
     bool half = net_takes(&net_resnet, be) == PRECISION_F16;
     struct voiceprint *v;
@@ -330,7 +330,7 @@ TEST(one_sound_too_large_for_float16)
     make_burst(burst, 1600);
     network_sound(0, speech);
     watch_install(be, PRECISION_AUTO);
-    assert_ok(voiceprint_load(NET_FILE, be, 1, &v, &e), e);
+    assert_ok(voiceprint_load(NET_FILE, be, 1, WINDOW, &v, &e), e);
     if (half)
         assert_int_equal(watch_take().asked, 1u << PRECISION_F32 | 1u << PRECISION_F16);
     assert_int_equal(voiceprint_run(v, burst, NULL, WINDOW, 1, &mask, 1, 1, ret, &e),

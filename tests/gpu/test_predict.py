@@ -77,9 +77,9 @@ class Predict(unittest.TestCase):
         said = self.results(json.dumps({"device": "NVIDIA H200", "networks": [
             {"name": "diarization: both of them", "precision": p, "times_real_time": 260.0}
             for p in ("fp32", "tf32", "fp16", "bf16")]}))
-        self.assertRegex(said.stdout, r"diarization, fp32 \| times real time \| 729 \| 260 \| 0\.36 \|")
-        self.assertRegex(said.stdout, r"diarization, tf32 \| times real time \| 1674 \| 260 \| 0\.16 \|")
-        self.assertRegex(said.stdout, r"diarization, fp16 \| times real time \| 1729 \| 260 \| 0\.15 \|")
+        self.assertRegex(said.stdout, r"diarization, fp32 \| times real time \| 2024 \| 260 \| 0\.13 \|")
+        self.assertRegex(said.stdout, r"diarization, tf32 \| times real time \| 2682 \| 260 \| 0\.10 \|")
+        self.assertRegex(said.stdout, r"diarization, fp16 \| times real time \| 2704 \| 260 \| 0\.10 \|")
         self.assertNotIn("bf16", said.stdout)
 
     def test_an_emulated_device_is_no_measurement(self):

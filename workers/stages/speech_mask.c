@@ -9,7 +9,8 @@
 
 #define FRAME_FIRST 495 /* samples: the centre of a window's first frame, */
 #define FRAME_STEP 270  /* and from one to the next */
-#define STEPS ((size_t)(PYANNET_SAMPLES / SPEECH_STEP + 1)) /* of a window's stream */
+#define MOST_SAMPLES (PYANNET_SAMPLES + (SPEECH_MASK_WINDOWS - 1) * PYANNET_STEP)
+#define MOST_STEPS ((size_t)((MOST_SAMPLES + SPEECH_STEP - 1) / SPEECH_STEP))
 
 /* docs/measurements.md has what was tried: with a transcription's (0.5, 30 ms) a quarter of what
  * real people say in noise as loud as they are is lost. */
@@ -22,10 +23,10 @@ static const struct speech_params rules = {
 
 struct speech_mask {
     struct silero *silero;
-    uint32_t most;                 /* windows that it hears at once */
+    uint32_t most;                 /* tiles that it hears at once */
     struct silero_stream *streams; /* [most] */
     struct silero_block *blocks;   /* [most] */
-    float *prob;                   /* [most][STEPS] */
+    float *prob;                   /* [most][MOST_STEPS] */
 };
 
 int speech_mask_new(const char *file, struct backend *be, struct speech_mask **ret, struct err *err)
@@ -40,7 +41,7 @@ int speech_mask_new(const char *file, struct backend *be, struct speech_mask **r
         m->most = silero_blocks(m->silero);
         m->streams = calloc(m->most, sizeof(*m->streams));
         m->blocks = calloc(m->most, sizeof(*m->blocks));
-        m->prob = calloc(m->most * STEPS, sizeof(*m->prob));
+        m->prob = calloc(m->most * MOST_STEPS, sizeof(*m->prob));
         if (!m->streams || !m->blocks || !m->prob)
             rc = err_set(err, ERR_NOMEM, "no memory for voice activity");
     }
@@ -64,33 +65,47 @@ void speech_mask_free(struct speech_mask *m)
 
 uint64_t speech_mask_predict_bytes(bool gpu) { return silero_predict_bytes(gpu ? 0 : 1); }
 
-/* Window i of the batch from step `at` on. Its last step is half silence. */
-static struct silero_block block_of(const struct speech_mask *m, const float *window, uint32_t i,
-                                    uint32_t at)
+static uint32_t count_samples(const struct speech_tile *t)
 {
-    uint32_t steps = STEPS - at < SILERO_BLOCK ? (uint32_t)STEPS - at : SILERO_BLOCK;
-    uint32_t left = (uint32_t)PYANNET_SAMPLES - at * SPEECH_STEP;
+    return PYANNET_SAMPLES + (t->windows - 1) * PYANNET_STEP;
+}
+
+static uint32_t count_steps(const struct speech_tile *t)
+{
+    return (count_samples(t) + SPEECH_STEP - 1) / SPEECH_STEP;
+}
+
+/* Tile i of the batch from step `at` on. Its last step may end in silence. */
+static struct silero_block block_of(const struct speech_mask *m, const struct speech_tile *t,
+                                    uint32_t i, uint32_t at)
+{
+    uint32_t left = count_steps(t) - at, samples = count_samples(t) - at * SPEECH_STEP;
+    uint32_t steps = left < SILERO_BLOCK ? left : SILERO_BLOCK;
 
     return (struct silero_block){
         .stream = &m->streams[i],
-        .pcm = window + (size_t)at * SPEECH_STEP,
-        .samples = left < steps * SPEECH_STEP ? left : steps * SPEECH_STEP,
+        .pcm = t->pcm + (size_t)at * SPEECH_STEP,
+        .samples = samples < steps * SPEECH_STEP ? samples : steps * SPEECH_STEP,
         .steps = steps,
-        .prob = m->prob + i * STEPS + at,
+        .prob = m->prob + i * MOST_STEPS + at,
     };
 }
 
-/* The probabilities of voice of n windows from `first` on, at most `most`. */
-static int compute_voice_probs(struct speech_mask *m, const float *pcm, const size_t *where,
-                               uint32_t first, uint32_t n, struct err *err)
+/* The probabilities of voice of n tiles, at most `most`. */
+static int compute_voice_probs(struct speech_mask *m, const struct speech_tile *tiles, uint32_t n,
+                               struct err *err)
 {
+    uint32_t blocks = 1;
     int rc = 0;
 
     memset(m->streams, 0, n * sizeof(*m->streams));
-    for (uint32_t at = 0; rc == 0 && at < STEPS; at += SILERO_BLOCK) {
+    for (uint32_t at = 0; rc == 0 && blocks > 0; at += SILERO_BLOCK) {
+        blocks = 0;
         for (uint32_t i = 0; i < n; i++)
-            m->blocks[i] = block_of(m, pcm + pyannet_begin(where, first + i), i, at);
-        rc = silero_run(m->silero, m->blocks, n, err);
+            if (at < count_steps(&tiles[i]))
+                m->blocks[blocks++] = block_of(m, &tiles[i], i, at);
+        if (blocks > 0)
+            rc = silero_run(m->silero, m->blocks, blocks, err);
     }
     return rc;
 }
@@ -103,42 +118,50 @@ static uint32_t frame_at(int64_t sample)
     return sample <= FRAME_FIRST ? 0 : frame < PYANNET_FRAMES ? (uint32_t)frame : PYANNET_FRAMES;
 }
 
-static int clear_nonspeech_frames(const float *prob, uint8_t *sets, struct err *err)
+/* Nobody speaks in [from, to), which are samples of the tile. */
+static void clear_frames(const struct speech_tile *t, int64_t from, int64_t to)
+{
+    for (uint32_t i = 0; i < t->windows; i++) {
+        int64_t begin = (int64_t)i * PYANNET_STEP;
+        uint32_t first = frame_at(from - begin), end = frame_at(to - begin);
+
+        if (end > first)
+            memset(t->sets + (size_t)i * PYANNET_FRAMES + first, 0, end - first);
+    }
+}
+
+static int clear_nonspeech_frames(const float *prob, const struct speech_tile *t, struct err *err)
 {
     struct speech *speech = NULL;
     struct speech_span span;
-    uint32_t silent = 0; /* from this frame on */
+    int64_t silent = 0; /* from this sample on */
     int rc = speech_new(&rules, &speech, err);
 
     if (rc == 0)
-        rc = speech_feed(speech, prob, STEPS, err);
+        rc = speech_feed(speech, prob, count_steps(t), err);
     if (rc == 0)
-        rc = speech_end(speech, PYANNET_SAMPLES, err);
+        rc = speech_end(speech, count_samples(t), err);
     while (rc == 0 && speech_next(speech, &span)) {
-        uint32_t begin = frame_at(span.start);
-
-        if (begin > silent)
-            memset(sets + silent, 0, begin - silent);
-        silent = frame_at(span.end);
+        clear_frames(t, silent, span.start);
+        silent = span.end;
     }
     if (rc == 0)
-        memset(sets + silent, 0, PYANNET_FRAMES - silent);
+        clear_frames(t, silent, INT64_MAX / 2);
     speech_free(speech);
     return rc;
 }
 
-int speech_mask_run(struct speech_mask *m, const float *pcm, const size_t *at, uint32_t n,
-                    uint8_t *sets, struct err *err)
+int speech_mask_run(struct speech_mask *m, const struct speech_tile *tiles, uint32_t n,
+                    struct err *err)
 {
     int rc = 0;
 
     for (uint32_t first = 0; rc == 0 && first < n; first += m->most) {
         uint32_t some = n - first < m->most ? n - first : m->most;
 
-        rc = compute_voice_probs(m, pcm, at, first, some, err);
+        rc = compute_voice_probs(m, tiles + first, some, err);
         for (uint32_t i = 0; rc == 0 && i < some; i++)
-            rc = clear_nonspeech_frames(m->prob + i * STEPS,
-                                        sets + (size_t)(first + i) * PYANNET_FRAMES, err);
+            rc = clear_nonspeech_frames(m->prob + i * MOST_STEPS, &tiles[first + i], err);
     }
     return rc;
 }

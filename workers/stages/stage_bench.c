@@ -15,7 +15,7 @@
 
 #define RATE 16000
 #define LANES 2
-#define UNIT_S 10           /* of a lane's sound: a round has whole units */
+#define UNIT_S 10           /* of a lane's sound, if the stage has no hop */
 #define UNIT_PASSAGES 16    /* of a lane */
 #define PASSAGE_CHARS 400   /* the usual length (stage_embed_text.c) */
 #define SPEECH_CHARS_S 15.0 /* 150 words a minute */
@@ -33,6 +33,7 @@ struct bench {
     struct backend *be;
     struct stage *stage;
     bool loads, hears;
+    int64_t unit; /* samples of a lane's sound: a round has whole units */
     uint32_t rounds;
     struct peak *peak;               /* synthetic loads */
     float *babble;                   /* [BABBLE_S * RATE] */
@@ -178,7 +179,7 @@ static int run_round(struct bench *b, const struct round *r, struct sample *ret,
     bool progress = true;
     int rc = 0;
 
-    b->end = (int64_t)r->units * UNIT_S * RATE;
+    b->end = (int64_t)r->units * b->unit;
     b->items = b->vectors = 0;
     b->open = 0; /* lanes of a round that failed are gone */
     for (uint32_t i = 0; rc == 0 && i < r->lanes; i++)
@@ -441,7 +442,7 @@ static void summarise_rounds(const struct bench *b, const struct round *r, struc
     if (b->loads)
         items = r->lanes; /* a round's; the encoder may have had them once more */
     ret->seconds = b->loads   ? WINDOW_S * r->lanes
-                   : b->hears ? (double)r->lanes * r->units * UNIT_S
+                   : b->hears ? (double)r->lanes * r->units * (double)b->unit / RATE
                               : items * PASSAGE_CHARS / SPEECH_CHARS_S;
     ret->rounds = b->rounds;
     ret->times_real_time = ret->seconds / wall;
@@ -480,6 +481,7 @@ static int open_stage(struct bench *b, struct err *err)
     const struct stage_kind *kind = stage_kind_find(setup->name);
 
     b->loads = kind && kind->synthetic_load;
+    b->unit = kind && kind->hop ? kind->hop : UNIT_S * RATE;
     b->hears = stage_hears(setup->name);
     return b->loads ? kind->synthetic_load(setup, b->be, &b->stage, err)
                     : stage_open(setup, b->be, &b->stage, err);

@@ -1,5 +1,10 @@
 /* Diarization behind stage.h: what the two networks hear of each window of 10 s, every second.
  *
+ * Sixteen windows are a tile: 25 s of sound every 16 s, on a grid that begins with the recording.
+ * Voice activity and the convolutions of the speaker encoder hear a tile once, and windows are cut
+ * from what they yield. So a tile is what windowed.h calls a window, and what it yields depends on
+ * neither shards nor batches. Its windows belong to the shard in which the tile begins.
+ *
  *   window -> sets of local speakers for each frame (models/pyannote/pyannet.h), emptied where no
  *             voice is heard (speech_mask.h), if the job has a model for that
  *          -> for each local speaker that speaks, a mask of the frames where nobody else does; of
@@ -34,7 +39,9 @@
 /* Frames of clean speech that a vector is made of, or more: 1680 samples (two steps of the
  * ResNet's last layer, the least that have a deviation) of a window's 160000, rounded up. */
 #define CLEAN_FRAMES 7
-#define VOICE_VALUES 256 /* of a voice's vector: ResNet34 of WeSpeaker */
+#define VOICE_VALUES 256         /* of a voice's vector: ResNet34 of WeSpeaker */
+#define TILE SPEECH_MASK_WINDOWS /* windows */
+#define TILE_SAMPLES (PYANNET_SAMPLES + (TILE - 1) * PYANNET_STEP)
 
 /* A lane's own: as struct result_voices. */
 struct heard {
@@ -51,12 +58,15 @@ struct diarization {
     struct pyannet *segmentation;
     struct voiceprint *voices;
     struct speech_mask *speech; /* NULL: whoever the networks hear speaks */
-    size_t *at;                 /* [batch]: where a window's samples begin */
-    uint8_t *sets;              /* [batch][PYANNET_FRAMES] */
-    float *weights;             /* [batch][PYANNET_SPEAKERS][PYANNET_FRAMES] */
-    struct voice_mask *masks;   /* [batch][PYANNET_SPEAKERS] */
-    uint32_t *of;               /* [batch][PYANNET_SPEAKERS]: item * PYANNET_SPEAKERS + speaker */
-    float *vectors;             /* [batch][PYANNET_SPEAKERS][size] */
+    struct speech_tile *tiles;  /* [batch]: of a call */
+    size_t *tile_at;            /* [batch]: where a tile's samples begin */
+    size_t *at;                 /* [batch][TILE]: where a window's samples begin */
+    uint8_t *sets;              /* [batch][TILE][PYANNET_FRAMES] */
+    float *weights;             /* [batch][TILE][PYANNET_SPEAKERS][PYANNET_FRAMES] */
+    struct voice_mask *masks;   /* [batch][TILE][PYANNET_SPEAKERS] */
+    uint32_t *of;               /* [batch][TILE][PYANNET_SPEAKERS]: window * PYANNET_SPEAKERS +
+                                   speaker */
+    float *vectors;             /* [batch][TILE][PYANNET_SPEAKERS][size] */
 };
 
 /* ---- masks */
@@ -76,19 +86,24 @@ static bool mask_of(const uint8_t *sets, uint32_t s, float *ret)
     return all > 0;
 }
 
-/* Masks of windows [from, to), numbered within them; whose they are goes to `of`. */
+/* Masks of tiles [from, to), which are numbered from 0 in them; whose they are goes to `of`. */
 static uint32_t make_masks(struct diarization *d, uint32_t from, uint32_t to, uint32_t *of)
 {
     uint32_t n = 0;
 
     for (uint32_t i = from; i < to; i++)
-        for (uint32_t s = 0; s < PYANNET_SPEAKERS; s++) {
+        for (uint32_t k = 0; k < d->tiles[i].windows * PYANNET_SPEAKERS; k++) {
+            uint32_t window = k / PYANNET_SPEAKERS;
             float *weights = d->weights + (size_t)n * PYANNET_FRAMES;
 
-            if (!mask_of(d->sets + (size_t)i * PYANNET_FRAMES, s, weights))
+            if (!mask_of(d->tiles[i].sets + (size_t)window * PYANNET_FRAMES, k % PYANNET_SPEAKERS,
+                         weights))
                 continue;
-            d->masks[n] = (struct voice_mask){i - from, weights};
-            of[n++] = i * PYANNET_SPEAKERS + s;
+            d->masks[n] = (struct voice_mask){.window = i - from,
+                                              .weights = weights,
+                                              .begin = window * PYANNET_STEP,
+                                              .length = PYANNET_SAMPLES};
+            of[n++] = i * TILE * PYANNET_SPEAKERS + k;
         }
     return n;
 }
@@ -132,17 +147,13 @@ static bool is_finite(const float *v, uint32_t n)
     return true;
 }
 
-/* Adds item i with its `n` vectors, which are those from `at` on; there is room. */
-static void store_window_voices(const struct diarization *d, const struct windowed_item *it,
-                                uint32_t i, uint32_t at, uint32_t n)
+/* Adds a window with the `n` vectors of it from `at` on; there is room. */
+static void store_window_voices(const struct diarization *d, struct heard *h, const uint8_t *sets,
+                                uint32_t at, uint32_t n)
 {
     uint32_t size = voiceprint_size(d->voices);
-    struct heard *h = it->state;
 
-    if (h->windows == 0)
-        h->first = it->first;
-    memcpy(h->active + (size_t)h->windows * PYANNET_FRAMES, d->sets + (size_t)i * PYANNET_FRAMES,
-           PYANNET_FRAMES);
+    memcpy(h->active + (size_t)h->windows * PYANNET_FRAMES, sets, PYANNET_FRAMES);
     for (uint32_t v = at; v < at + n; v++) {
         const float *values = d->vectors + (size_t)v * size;
 
@@ -157,24 +168,70 @@ static void store_window_voices(const struct diarization *d, const struct window
 
 /* ---- running */
 
-/* Vectors of all masks, so many windows a call as the encoder takes. */
-static int hear_voices(struct diarization *d, const struct windowed_item *items, uint32_t n,
-                       uint32_t *count, struct err *err)
+/* The windows of a tile: the last one is the first that hears its last sample. */
+static uint32_t count_windows(const struct windowed_item *it)
 {
-    uint32_t most = voiceprint_windows(d->voices), size = voiceprint_size(d->voices), done = 0;
-    uint32_t batch = windowed_batch(d->windowed);
+    int64_t more = it->samples - PYANNET_SAMPLES;
+
+    return more > 0 ? 1 + (uint32_t)((more + PYANNET_STEP - 1) / PYANNET_STEP) : 1;
+}
+
+/* Where the windows of the n tiles are. Returns how many there are. */
+static uint32_t place_windows(struct diarization *d, const struct windowed_item *items, uint32_t n)
+{
+    uint32_t windows = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        d->tile_at[i] = (size_t)(items[i].pcm - items[0].pcm);
+        d->tiles[i] = (struct speech_tile){items[i].pcm, count_windows(&items[i]),
+                                           d->sets + (size_t)windows * PYANNET_FRAMES};
+        for (uint32_t k = 0; k < d->tiles[i].windows; k++)
+            d->at[windows++] = d->tile_at[i] + (size_t)k * PYANNET_STEP;
+    }
+    return windows;
+}
+
+static int find_sets(struct diarization *d, const float *pcm, uint32_t windows, struct err *err)
+{
+    uint32_t most = pyannet_windows(d->segmentation), batch = TILE * windowed_batch(d->windowed);
     int rc = 0;
 
     if (most > batch)
         most = batch; /* what was too much for the device once */
-    for (uint32_t from = 0; rc == 0 && from < n; from += most) {
-        uint32_t to = n - from < most ? n : from + most, masks;
+    for (uint32_t from = 0; rc == 0 && from < windows; from += most)
+        rc = pyannet_run(d->segmentation, pcm, d->at + from,
+                         windows - from < most ? windows - from : most,
+                         d->sets + (size_t)from * PYANNET_FRAMES, err);
+    return rc;
+}
 
+/* The tiles from `from` on that are as long as it, as many as the encoder takes at once. */
+static uint32_t find_equal_tiles(const struct diarization *d, uint32_t from, uint32_t n)
+{
+    uint32_t most = voiceprint_windows(d->voices), to = from + 1;
+
+    while (to < n && to - from < most && d->tiles[to].windows == d->tiles[from].windows)
+        to++;
+    return to;
+}
+
+/* Vectors of all masks. */
+static int hear_voices(struct diarization *d, const float *pcm, uint32_t n, uint32_t *count,
+                       struct err *err)
+{
+    uint32_t size = voiceprint_size(d->voices), done = 0, to;
+    int rc = 0;
+
+    for (uint32_t from = 0; rc == 0 && from < n; from = to) {
+        size_t samples = PYANNET_SAMPLES + (size_t)(d->tiles[from].windows - 1) * PYANNET_STEP;
+        uint32_t masks;
+
+        to = find_equal_tiles(d, from, n);
         masks = make_masks(d, from, to, d->of + done);
         if (!masks)
             continue;
-        rc = voiceprint_run(d->voices, items[0].pcm, d->at + from, PYANNET_SAMPLES, to - from,
-                            d->masks, masks, PYANNET_FRAMES, d->vectors + (size_t)done * size, err);
+        rc = voiceprint_run(d->voices, pcm, d->tile_at + from, samples, to - from, d->masks, masks,
+                            PYANNET_FRAMES, d->vectors + (size_t)done * size, err);
         done += masks;
     }
     *count = done;
@@ -187,35 +244,35 @@ static int keep_all(struct diarization *d, const struct windowed_item *items, ui
 {
     uint32_t at = 0;
 
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t own = 0;
-        int rc;
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t k = 0; k < d->tiles[i].windows; k++) {
+            struct heard *h = items[i].state;
+            uint32_t own = 0;
+            int rc;
 
-        while (at + own < count && d->of[at + own] / PYANNET_SPEAKERS == i)
-            own++;
-        rc = room_for(items[i].state, own, voiceprint_size(d->voices), err);
-        if (rc != 0)
-            return rc;
-        store_window_voices(d, &items[i], i, at, own);
-        at += own;
-    }
+            if (h->windows == 0)
+                h->first = items[i].first * TILE;
+            while (at + own < count && d->of[at + own] / PYANNET_SPEAKERS == i * TILE + k)
+                own++;
+            rc = room_for(h, own, voiceprint_size(d->voices), err);
+            if (rc != 0)
+                return rc;
+            store_window_voices(d, h, d->tiles[i].sets + (size_t)k * PYANNET_FRAMES, at, own);
+            at += own;
+        }
     return 0;
 }
 
-static int diarize_windows(void *arg, const struct windowed_item *items, uint32_t n,
-                           struct err *err)
+static int diarize_tiles(void *arg, const struct windowed_item *items, uint32_t n, struct err *err)
 {
     struct diarization *d = arg;
-    uint32_t count = 0;
-    int rc;
+    uint32_t windows = place_windows(d, items, n), count = 0;
+    int rc = find_sets(d, items[0].pcm, windows, err);
 
-    for (uint32_t i = 0; i < n; i++)
-        d->at[i] = (size_t)(items[i].pcm - items[0].pcm);
-    rc = pyannet_run(d->segmentation, items[0].pcm, d->at, n, d->sets, err);
     if (rc == 0 && d->speech)
-        rc = speech_mask_run(d->speech, items[0].pcm, d->at, n, d->sets, err);
+        rc = speech_mask_run(d->speech, d->tiles, n, err);
     if (rc == 0)
-        rc = hear_voices(d, items, n, &count, err);
+        rc = hear_voices(d, items[0].pcm, n, &count, err);
     return rc != 0 ? rc : keep_all(d, items, n, count, err);
 }
 
@@ -225,6 +282,7 @@ static int collect_voices(void *arg, void *state, struct stage_result *ret, stru
     const struct heard *h = state;
 
     (void)err;
+    ret->windows = h->windows; /* and not how many tiles */
     if (h->windows == 0)
         return 0;
     ret->voices = (struct result_voices){
@@ -261,6 +319,8 @@ static void diarization_close(void *self)
     pyannet_free(d->segmentation);
     voiceprint_free(d->voices);
     speech_mask_free(d->speech);
+    free(d->tiles);
+    free(d->tile_at);
     free(d->at);
     free(d->sets);
     free(d->weights);
@@ -290,9 +350,11 @@ static int check_plda(const struct diarize_stage_params *p, const struct diariza
     return rc == ERR_MISSING || rc == ERR_DENIED ? (err->code = ERR_MODEL) : rc;
 }
 
+static uint32_t tiles_of(uint32_t windows) { return (windows + TILE - 1) / TILE; }
+
 static uint64_t predict_diarize_bytes(uint32_t windows, bool gpu, bool speech)
 {
-    return pyannet_predict_bytes(windows) + voiceprint_predict_bytes(windows) +
+    return pyannet_predict_bytes(windows) + voiceprint_predict_bytes(tiles_of(windows)) +
            (speech ? speech_mask_predict_bytes(gpu) : 0) + (gpu ? FOOTPRINT_GPU_BYTES : 0);
 }
 
@@ -326,7 +388,8 @@ static int load_diarize_models(struct diarization *d, const struct stage_setup *
     if (rc == 0)
         rc = pyannet_load(dir.segmentation, be, windows, &d->segmentation, err);
     if (rc == 0)
-        rc = voiceprint_load(dir.embedding, be, windows, &d->voices, err);
+        rc = voiceprint_load(dir.embedding, be, tiles_of(pyannet_windows(d->segmentation)),
+                             TILE_SAMPLES, &d->voices, err);
     if (rc == 0)
         rc = check_plda(params, &dir, voiceprint_size(d->voices), err);
     if (rc == 0 && vad_file)
@@ -340,25 +403,28 @@ static int make_room(struct diarization *d, struct err *err)
 {
     const struct windowed_plan plan = {
         .what = "voices",
-        .window = PYANNET_SAMPLES,
-        .hop = PYANNET_STEP,
+        .window = TILE_SAMPLES,
+        .hop = TILE * PYANNET_STEP,
         .state_bytes = sizeof(struct heard),
-        .run = diarize_windows,
+        .run = diarize_tiles,
         .finish = collect_voices,
         .drop = free_diarize_state,
         .arg = d,
     };
-    uint32_t batch = pyannet_windows(d->segmentation);
-    size_t speakers = (size_t)batch * PYANNET_SPEAKERS;
+    uint32_t batch = tiles_of(pyannet_windows(d->segmentation));
+    size_t windows = (size_t)batch * TILE, speakers = windows * PYANNET_SPEAKERS;
 
-    d->at = calloc(batch, sizeof(*d->at));
-    d->sets = malloc((size_t)batch * PYANNET_FRAMES);
+    d->tiles = calloc(batch, sizeof(*d->tiles));
+    d->tile_at = calloc(batch, sizeof(*d->tile_at));
+    d->at = calloc(windows, sizeof(*d->at));
+    d->sets = malloc(windows * PYANNET_FRAMES);
     d->weights = malloc(speakers * PYANNET_FRAMES * sizeof(*d->weights));
     d->masks = calloc(speakers, sizeof(*d->masks));
     d->of = calloc(speakers, sizeof(*d->of));
     d->vectors = malloc(speakers * voiceprint_size(d->voices) * sizeof(*d->vectors));
-    if (!d->at || !d->sets || !d->weights || !d->masks || !d->of || !d->vectors)
-        return err_set(err, ERR_NOMEM, "no memory for %u windows of voices", batch);
+    if (!d->tiles || !d->tile_at || !d->at || !d->sets || !d->weights || !d->masks || !d->of ||
+        !d->vectors)
+        return err_set(err, ERR_NOMEM, "no memory for %zu windows of voices", windows);
     return windowed_new(&plan, batch, &d->windowed, err);
 }
 
@@ -389,7 +455,7 @@ static uint64_t diarization_footprint(const void *self, const struct backend *be
 {
     const struct diarization *d = self;
 
-    return predict_diarize_bytes(windowed_stage_slots(self), be->ops->record_begin != NULL,
+    return predict_diarize_bytes(pyannet_windows(d->segmentation), be->ops->record_begin != NULL,
                                  d->speech);
 }
 
@@ -528,14 +594,28 @@ static uint32_t diarization_bytes_per_s(const char *params)
     return PYANNET_FRAMES + voices * (4u + 4u * VOICE_VALUES);
 }
 
+/* Windows of ten seconds; slots are tiles. */
+static uint32_t count_windows_at_once(const void *self)
+{
+    return TILE * windowed_stage_slots(self);
+}
+
 const struct stage_kind stage_diarize = {
-    WINDOWED_STAGE,
+    .slots = windowed_stage_slots,
+    .windows = count_windows_at_once,
+    .lack = windowed_stage_lack,
+    .add = windowed_stage_add,
+    .remove = windowed_stage_remove,
+    .step = windowed_stage_step,
+    .on_beat = windowed_stage_on_beat,
+    .stats = windowed_stage_stats,
     .name = "diarize",
     .params = &table,
     .hears = true,
     .apart = true,
     .finalizes = true,
-    .tail = PYANNET_SAMPLES,
+    .tail = TILE_SAMPLES,
+    .hop = TILE * PYANNET_STEP,
     .bytes_per_s = diarization_bytes_per_s,
     .model_types = model_types,
     .is_model = is_pyannote,

@@ -22,6 +22,7 @@ struct stage_kind {
                          every call */
     bool finalizes;   /* its recordings are finalized as a whole in the end */
     int64_t tail;     /* samples after a shard's end that its windows may hear */
+    int64_t hop;      /* samples: a measurement hears a multiple of it; 0: ten seconds */
     uint32_t (*bytes_per_s)(const char *params);   /* as stage_bytes_per_s; NULL: 0 */
     uint32_t (*passage_chars)(const char *params); /* where it does not hear: of a passage, about */
 

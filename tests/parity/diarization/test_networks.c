@@ -208,8 +208,9 @@ static float vectors[2][(NETWORK_MASKS + 1) * VOICEPRINT_MAX_SIZE];
 static void make_masks(void)
 {
     for (uint32_t m = 0; m < NETWORK_MASKS; m++)
-        masks[m] = (struct voice_mask){network_mask(m, weights[m]), weights[m]};
-    masks[NETWORK_MASKS] = (struct voice_mask){1, weights[NETWORK_MASKS]};
+        masks[m] =
+            (struct voice_mask){.window = network_mask(m, weights[m]), .weights = weights[m]};
+    masks[NETWORK_MASKS] = (struct voice_mask){.window = 1, .weights = weights[NETWORK_MASKS]};
 }
 
 /* Of a single one of the network's frames the deviation is 0 / 1e-4, where the reference has what
@@ -253,7 +254,7 @@ static void check_voices(struct network *n, const char *config, bool folded, uin
     struct err e;
 
     write_network(n, folded);
-    assert_ok(voiceprint_load("network.safetensors", be, WINDOWS, &v, &e), e);
+    assert_ok(voiceprint_load("network.safetensors", be, WINDOWS, NETWORK_SAMPLES, &v, &e), e);
     assert_int_equal(voiceprint_size(v), size);
     assert_int_equal(voiceprint_windows(v), WINDOWS);
     assert_ok(voiceprint_run(v, pcm[0], NULL, NETWORK_SAMPLES, WINDOWS, masks, NETWORK_MASKS + 1,
@@ -263,7 +264,7 @@ static void check_voices(struct network *n, const char *config, bool folded, uin
     for (uint32_t k = 0; k < size; k++)
         assert_true(isnan(vectors[0][NETWORK_MASKS * size + k]));
     for (uint32_t m = alone; m < NETWORK_MASKS; m++) {
-        const struct voice_mask mask = {0, masks[m].weights};
+        const struct voice_mask mask = {.window = 0, .weights = masks[m].weights};
         size_t at = (size_t)m * size;
 
         assert_ok(voiceprint_run(v, pcm[masks[m].window], NULL, NETWORK_SAMPLES, 1, &mask, 1,
@@ -293,7 +294,7 @@ TEST(many_voices_in_a_call)
     write_network(network_resnet("resnet"), false);
     be->info.wide_batches = true;
     be->info.deterministic = false;
-    assert_ok(voiceprint_load("network.safetensors", be, 4, &v, &e), e);
+    assert_ok(voiceprint_load("network.safetensors", be, 4, NETWORK_SAMPLES, &v, &e), e);
     assert_ok(voiceprint_run(v, pcm[0], NULL, NETWORK_SAMPLES, WINDOWS, masks, NETWORK_MASKS,
                              NETWORK_MASK_FRAMES, vectors[0], &e),
               e);

@@ -463,9 +463,9 @@ static int segment(void *arg, struct err *err)
 static int hear_voice(void *arg, struct err *err)
 {
     static float weights[NETWORK_MASK_FRAMES], vector[VOICEPRINT_MAX_SIZE];
-    const struct voice_mask mask = {0, weights};
+    const struct voice_mask mask = {.window = 0, .weights = weights};
     struct voiceprint *v = NULL;
-    int rc = voiceprint_load(arg, be, 1, &v, err);
+    int rc = voiceprint_load(arg, be, 1, NETWORK_SAMPLES, &v, err);
 
     assert_true(rc == 0 || !v);
     for (int i = 0; i < NETWORK_MASK_FRAMES; i++)

@@ -28,8 +28,9 @@ struct loaded {
 static int load(bool segmentation, uint32_t windows, struct loaded *ret, struct err *e)
 {
     *ret = (struct loaded){NULL, NULL};
-    return segmentation ? pyannet_load(FILE_NAME, be, windows, &ret->p, e)
-                        : voiceprint_load(FILE_NAME, be, windows, &ret->v, e);
+    return segmentation
+               ? pyannet_load(FILE_NAME, be, windows, &ret->p, e)
+               : voiceprint_load(FILE_NAME, be, windows, VOICEPRINT_MAX_SAMPLES, &ret->v, e);
 }
 
 static void unload(struct loaded *l)
@@ -227,7 +228,7 @@ TEST(overflows)
 {
     static const float all = 1.0f;
     static float vector[64];
-    const struct voice_mask mask = {0, &all};
+    const struct voice_mask mask = {.window = 0, .weights = &all};
     struct network *n = network_segmentation("tiny");
     struct network_tensor *t = network_find(n, "classifier.weight");
     struct loaded l;
@@ -291,8 +292,11 @@ static float voices[3 * 64]; /* at most as many values each */
 static void voices_of(struct network *n, bool needs_sound)
 {
     static const float all[1] = {1.0f}, none[2] = {0.0f, 0.0f}, strange[2] = {NAN, -1.0f};
-    const struct voice_mask masks[] = {{0, all}, {1, all}, {1, none}};
-    const struct voice_mask odd[] = {{0, strange}, {0, none}};
+    const struct voice_mask masks[] = {{.window = 0, .weights = all},
+                                       {.window = 1, .weights = all},
+                                       {.window = 1, .weights = none}};
+    const struct voice_mask odd[] = {{.window = 0, .weights = strange},
+                                     {.window = 0, .weights = none}};
     struct loaded l;
     struct err e;
 
@@ -315,8 +319,9 @@ static void voices_of(struct network *n, bool needs_sound)
                      ERR_DEVICE);
     assert_int_equal(voiceprint_run(l.v, pcm[0], NULL, 100, 3, masks, 1, 1, voices, &e),
                      ERR_DEVICE);
-    assert_int_equal(voiceprint_run(l.v, pcm[0], NULL, 160001, 1, masks, 1, 1, voices, &e),
-                     ERR_DEVICE);
+    assert_int_equal(
+        voiceprint_run(l.v, pcm[0], NULL, VOICEPRINT_MAX_SAMPLES + 1, 1, masks, 1, 1, voices, &e),
+        ERR_DEVICE);
     assert_int_equal(voiceprint_run(l.v, pcm[0], NULL, 1000, 1, masks, 1, 0, voices, &e),
                      ERR_DEVICE);
     unload(&l);
@@ -328,11 +333,121 @@ TEST(calls)
     voices_of(network_ge2e("little"), true);
 }
 
+/* GE2E cuts out what a mask covers: a part of a window gives what the part alone does. */
+TEST(masks_of_parts_cut_out_the_same)
+{
+    static float weights[2][50], have[2 * 64], want[64];
+    const struct voice_mask parts[] = {{1, weights[0], 16000, 48000}, {0, weights[1], 1, 48000}};
+    struct voice_mask bad = {0, weights[0], 112001, 48000};
+    struct network *n = network_ge2e("little");
+    struct loaded l;
+    struct err e;
+
+    for (uint32_t i = 0; i < 50; i++) {
+        weights[0][i] = i % 10 < 7 ? 1.0f : 0.0f;
+        weights[1][i] = i > 12 ? 1.0f : 0.0f;
+    }
+    network_write(n, FILE_NAME, 0);
+    network_free(n);
+    assert_ok(load(false, 2, &l, &e), e);
+    assert_true(voiceprint_size(l.v) <= 64);
+    assert_ok(voiceprint_run(l.v, pcm[0], NULL, NETWORK_SAMPLES, 2, parts, 2, 50, have, &e), e);
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct voice_mask alone = {0, weights[i], 0, 0};
+
+        assert_ok(voiceprint_run(l.v, pcm[parts[i].window] + parts[i].begin, NULL, 48000, 1, &alone,
+                                 1, 50, want, &e),
+                  e);
+        assert_memory_equal(have + i * voiceprint_size(l.v), want,
+                            voiceprint_size(l.v) * sizeof(float));
+    }
+    assert_int_equal(voiceprint_run(l.v, pcm[0], NULL, NETWORK_SAMPLES, 1, &bad, 1, 50, have, &e),
+                     ERR_DEVICE);
+    unload(&l);
+}
+
+/* Noise that comes and goes each second, so that every window has nearly the same mean. */
+static void make_pulses(float *ret, size_t n)
+{
+    static float second[16000];
+    uint32_t seed = 7;
+
+    for (size_t i = 0; i < 16000; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        second[i] = ((float)(seed >> 8) / 8388608.0f - 1.0f) * (i < 6400 ? 0.3f : 0.01f);
+        second[i] += i >= 6400 ? 0.5f * second[i - 1] : 0.0f;
+    }
+    for (size_t i = 0; i < n; i++)
+        ret[i] = second[i % 16000];
+}
+
+/* A mask of every second pulse of a window, `late` seconds behind it; none near the window's ends.
+ */
+static void mask_pulses(float late, float *ret)
+{
+    for (int f = 0; f < NETWORK_MASK_FRAMES; f++) {
+        float at = (float)f / 58.9f - late;
+
+        ret[f] = at > 2.0f && at < 8.0f && fmodf(at, 2.0f) < 0.35f ? 1.0f : 0.0f;
+    }
+}
+
+static double compare_vectors(const float *a, const float *b, uint32_t size)
+{
+    double apart = 0.0, length = 0.0;
+
+    for (uint32_t i = 0; i < size; i++) {
+        apart += ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
+        length += (double)b[i] * (double)b[i];
+    }
+    return sqrt(apart / length);
+}
+
+/* ResNet's convolutions run once over 25 s, and windows of 10 s are cut from what they yield. The
+ * same comes out as of the windows one by one but for three things: the mean of the filter bank,
+ * which is that of 25 s; what a window's ends hear beyond them; and windows at odd seconds, which
+ * begin between two of the network's frames, 40 ms from either. Away from the ends and with equal
+ * means only the last is seen. */
+TEST(windows_are_cut_from_one_trunk)
+{
+    static float sound[VOICEPRINT_MAX_SAMPLES], weights[2][NETWORK_MASK_FRAMES];
+    static float have[16 * 64], want[2 * 64];
+    const struct voice_mask alone[] = {{.window = 0, .weights = weights[0]},
+                                       {.window = 0, .weights = weights[1]}};
+    struct voice_mask masks[16];
+    struct network *n = network_resnet("resnet");
+    struct loaded l;
+    struct err e;
+    uint32_t size;
+
+    make_pulses(sound, VOICEPRINT_MAX_SAMPLES);
+    mask_pulses(0.0f, weights[0]);
+    mask_pulses(0.08f, weights[1]); /* a frame of the network late */
+    for (uint32_t i = 0; i < 16; i++)
+        masks[i] = (struct voice_mask){
+            .weights = weights[0], .begin = i * PYANNET_STEP, .length = NETWORK_SAMPLES};
+    network_write(n, FILE_NAME, 0);
+    network_free(n);
+    assert_ok(load(false, 1, &l, &e), e);
+    size = voiceprint_size(l.v);
+    assert_true(size <= 64);
+    assert_ok(voiceprint_run(l.v, sound, NULL, VOICEPRINT_MAX_SAMPLES, 1, masks, 16,
+                             NETWORK_MASK_FRAMES, have, &e),
+              e);
+    assert_ok(voiceprint_run(l.v, sound, NULL, NETWORK_SAMPLES, 1, alone, 2, NETWORK_MASK_FRAMES,
+                             want, &e),
+              e);
+    for (uint32_t i = 0; i < 16; i++)
+        assert_true(compare_vectors(have + i * size, want, size) < (i % 2 ? 0.2 : 0.002));
+    assert_true(compare_vectors(want + size, want, size) > 0.2); /* 80 ms would be seen */
+    unload(&l);
+}
+
 /* More masks of one window than share a call of the device. */
 TEST(many_masks)
 {
-    static float weights[40][10], have[40][48], want[40][48];
-    struct voice_mask masks[40];
+    static float weights[120][10], have[120][48], want[120][48];
+    struct voice_mask masks[120];
     struct network *n = network_resnet("resnet");
     struct loaded l;
     struct err e;
@@ -340,13 +455,13 @@ TEST(many_masks)
     network_write(n, FILE_NAME, 0);
     network_free(n);
     assert_ok(load(false, 2, &l, &e), e);
-    for (uint32_t m = 0; m < 40; m++) {
+    for (uint32_t m = 0; m < 120; m++) {
         for (uint32_t i = 0; i < 10; i++)
             weights[m][i] = (m + i) % 7 < 3 && m != 5 ? 1.0f : 0.0f;
-        masks[m] = (struct voice_mask){m % 2, weights[m]};
+        masks[m] = (struct voice_mask){.window = m % 2, .weights = weights[m]};
     }
-    assert_ok(voiceprint_run(l.v, pcm[0], NULL, 48000, 2, masks, 40, 10, have[0], &e), e);
-    for (uint32_t m = 0; m < 40; m++)
+    assert_ok(voiceprint_run(l.v, pcm[0], NULL, 48000, 2, masks, 120, 10, have[0], &e), e);
+    for (uint32_t m = 0; m < 120; m++)
         assert_ok(voiceprint_run(l.v, pcm[0], NULL, 48000, 2, &masks[m], 1, 10, want[m], &e), e);
     assert_true(isnan(have[5][0]) && isnan(want[5][0]));
     memset(have[5], 0, sizeof(have[5]));
@@ -396,14 +511,14 @@ TEST(overlapping_windows)
 
     all = recording();
     for (uint32_t i = 0; i < PLACES; i++)
-        masks[i] = (struct voice_mask){i, i == 1 ? &unheard : &heard};
+        masks[i] = (struct voice_mask){.window = i, .weights = i == 1 ? &unheard : &heard};
     load_wide(false, network_resnet("resnet"), PLACES, &l);
     assert_ok(
         voiceprint_run(l.v, all, places, NETWORK_SAMPLES, PLACES, masks, PLACES, 1, have[0], &e),
         e);
     assert_true(isnan(have[1][0]));
     for (uint32_t i = 0; i < PLACES; i++) {
-        const struct voice_mask alone = {0, masks[i].weights};
+        const struct voice_mask alone = {.window = 0, .weights = masks[i].weights};
 
         assert_ok(voiceprint_run(l.v, all + places[i], NULL, NETWORK_SAMPLES, 1, &alone, 1, 1,
                                  want[i], &e),

@@ -87,14 +87,15 @@ int pyannet_run(struct pyannet *p, const float *pcm, const size_t *at, uint32_t 
 
 /* ---- whose voice */
 
-int voiceprint_load(const char *file, struct backend *be, uint32_t windows, struct voiceprint **ret,
-                    struct err *err)
+int voiceprint_load(const char *file, struct backend *be, uint32_t windows, size_t samples,
+                    struct voiceprint **ret, struct err *err)
 {
     static struct voiceprint v;
 
     (void)file;
     (void)be;
     (void)windows;
+    (void)samples;
     (void)err;
     *ret = &v;
     return 0;
@@ -122,7 +123,6 @@ int voiceprint_run(struct voiceprint *v, const float *pcm, const size_t *at, siz
                    uint32_t n, const struct voice_mask *masks, uint32_t mask_count, uint32_t frames,
                    float *ret, struct err *err)
 {
-    (void)samples;
     if (n > voiceprint_windows(v))
         return err_set(err, ERR_DEVICE, "%u windows are too many", n);
     if (fake_models.lacks && n > 1) {
@@ -138,12 +138,14 @@ int voiceprint_run(struct voiceprint *v, const float *pcm, const size_t *at, siz
 
         if (masks[m].window >= n)
             return err_set(err, ERR_DEVICE, "a mask of window %u of %u", masks[m].window, n);
+        if (masks[m].begin + masks[m].length > samples)
+            return err_set(err, ERR_DEVICE, "a mask behind %zu samples", samples);
         for (uint32_t f = 0; f < frames; f++)
             if (masks[m].weights[f] > 0) {
                 first = count++ ? first : f;
                 last = f;
             }
-        to[0] = count < 2 ? NAN : pcm[at[masks[m].window]];
+        to[0] = count < 2 ? NAN : pcm[at[masks[m].window] + masks[m].begin];
         to[1] = (float)count;
         to[2] = (float)first;
         to[3] = (float)last;

@@ -46,15 +46,19 @@ static int tear_down(void **state)
     return 0;
 }
 
+/* Tiles of one window each. */
 static int run(uint32_t blocks, struct err *err)
 {
+    struct speech_tile tiles[WINDOWS];
     struct speech_mask *m = NULL;
     int rc;
 
+    for (size_t i = 0; i < WINDOWS; i++)
+        tiles[i] = (struct speech_tile){windows + i * PYANNET_SAMPLES, 1, sets[i]};
     memset(sets, 5, sizeof(sets));
     fake_ear.blocks = blocks;
     assert_ok(speech_mask_new("silero", NULL, &m, err), *err);
-    rc = speech_mask_run(m, windows, NULL, WINDOWS, &sets[0][0], err);
+    rc = speech_mask_run(m, tiles, WINDOWS, err);
     speech_mask_free(m);
     return rc;
 }
@@ -102,6 +106,40 @@ TEST_BOTH(windows_heard_together_are_heard_as_alone, set_up, tear_down)
     assert_ok(run(32, &e), e);
     expect();
     assert_int_equal(fake_ear.largest, WINDOWS);
+}
+
+/* The windows of a tile hear its sound once, and each has the speech at its own place; so has a
+ * shorter tile beside it. */
+TEST_BOTH(windows_of_a_tile_share_what_is_heard, set_up, tear_down)
+{
+    static uint8_t many[SPEECH_MASK_WINDOWS][PYANNET_FRAMES], few[3][PYANNET_FRAMES];
+    const struct speech_tile tiles[] = {{windows, SPEECH_MASK_WINDOWS, many[0]},
+                                        {windows + (size_t)2 * PYANNET_SAMPLES, 3, few[0]}};
+    struct speech_mask *m = NULL;
+    struct err e = {0};
+
+    memset(many, 5, sizeof(many));
+    memset(few, 5, sizeof(few));
+    fake_ear.blocks = 2;
+    assert_ok(speech_mask_new("silero", NULL, &m, &e), e);
+    assert_ok(speech_mask_run(m, tiles, 2, &e), e);
+    speech_mask_free(m);
+    assert_int_equal(fake_ear.steps, 782 + 375);
+    for (uint32_t w = 0; w < SPEECH_MASK_WINDOWS; w++)
+        for (uint32_t f = 0; f < PYANNET_FRAMES; f++) {
+            const int64_t at = (int64_t)w * PYANNET_STEP + FIRST + (int64_t)f * STEP;
+            const int64_t second = PYANNET_SAMPLES, third = 2 * PYANNET_SAMPLES;
+
+            assert_int_equal(many[w][f], within(at, second + 32000, second + 64000) ||
+                                                 within(at, third + 16000, third + 24000)
+                                             ? 5
+                                             : 0);
+            if (w < 3)
+                assert_int_equal(few[w][f], within(at, 16000, 24000) || within(at, 96000, 112000) ||
+                                                    within(at, PYANNET_SAMPLES, third)
+                                                ? 5
+                                                : 0);
+        }
 }
 
 TEST_BOTH(an_error_of_the_device_is_told, set_up, tear_down)

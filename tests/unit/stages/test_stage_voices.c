@@ -122,7 +122,7 @@ static void check_voices(const struct stage_result *r)
 {
     const struct result_voices *v = &r->voices;
 
-    assert_int_equal(r->windows, 7); /* 16 s: 0 .. 6 */
+    assert_int_equal(r->windows, 7); /* 16 s: 0 .. 6, of one tile */
     assert_int_equal(v->first, 0);
     assert_int_equal(v->windows, 7);
     assert_int_equal(v->frames, PYANNET_FRAMES);
@@ -147,29 +147,56 @@ TEST(voices_are_masked_and_numbered)
     fake_models = (struct fake_models){.sets = talk};
     play("diarize", "{}", &s);
     assert_int_equal(fake_models.largest, 4);
-    assert_int_equal(fake_models.largest_voices, 2);
+    assert_int_equal(fake_models.largest_voices, 1);
+}
+
+/* 60 s: windows 0 .. 50, in four tiles, of which the last has three windows. */
+static void check_minute(const struct stage_result *r)
+{
+    const struct result_voices *v = &r->voices;
+
+    assert_int_equal(r->windows, 51);
+    assert_int_equal(v->first, 0);
+    assert_int_equal(v->windows, 51);
+    assert_int_equal(v->vector_count, 2 + 2 + 47);
+    for (uint32_t k = 4; k < 51; k++)
+        expect_vector(v, k, 3 * k + 2, (float)k, (float)(580 - k), (float)k, 579);
 }
 
 /* Whatever a call takes, the same comes out. */
 TEST(voices_do_not_depend_on_batches)
 {
-    for (uint32_t windows = 1; windows < 9; windows++)
+    for (uint32_t windows = 1; windows < 80; windows += windows < 16 ? 5 : 16)
         for (uint32_t voices = 1; voices < 4; voices++) {
             struct shard s = {
-                .cut = 256000, .total = 256000, .unit = PYANNET_STEP, .check = check_voices};
+                .cut = 960000, .total = 960000, .unit = PYANNET_STEP, .check = check_minute};
+            uint32_t tiles = (windows + 15) / 16, together = tiles < voices ? tiles : voices;
 
+            fake_models = (struct fake_models){.windows = windows, .voices = voices, .sets = talk};
+            play("diarize", "{}", &s);
+            assert_int_equal(fake_models.largest_voices, together < 3 ? together : 3);
             fake_models = (struct fake_models){
                 .windows = windows, .voices = voices, .sets = talk, .lacks = voices - 1};
             play("diarize", "{}", &s);
         }
 }
 
-static void check_middle(const struct stage_result *r)
+/* A tile belongs to the shard in which it begins: those of 0 s and 16 s to the first. */
+static void check_begin(const struct stage_result *r)
 {
-    assert_int_equal(r->voices.first, 3); /* of a shard from 2.5 s to 5 s: windows 3 and 4 */
-    assert_int_equal(r->voices.windows, 2);
-    assert_int_equal(r->voices.vector_count, 1);
-    expect_vector(&r->voices, 0, 5, 4, 576, 4, 579);
+    assert_int_equal(r->voices.first, 0);
+    assert_int_equal(r->voices.windows, 32);
+    expect_vector(&r->voices, 31, 3 * 31 + 2, 31, 580 - 31, 31, 579);
+}
+
+static void check_rest(const struct stage_result *r)
+{
+    assert_int_equal(r->voices.first, 32);
+    assert_int_equal(r->voices.windows, 19);
+    assert_int_equal(r->voices.vector_count, 19);
+    for (uint32_t k = 0; k < 19; k++)
+        expect_vector(&r->voices, k, 3 * k + 2, (float)(32 + k), (float)(580 - 32 - k),
+                      (float)(32 + k), 579);
 }
 
 static void check_none(const struct stage_result *r)
@@ -181,14 +208,17 @@ static void check_none(const struct stage_result *r)
 
 TEST(shards_have_their_own_windows)
 {
-    struct shard s = {
-        .start = 40000, .cut = 80000, .total = 256000, .unit = PYANNET_STEP, .check = check_middle};
+    struct shard begin = {
+        .start = 0, .cut = 300000, .total = 960000, .unit = PYANNET_STEP, .check = check_begin};
     struct shard none = {
-        .start = 16001, .cut = 31999, .total = 256000, .unit = PYANNET_STEP, .check = check_none};
+        .start = 300000, .cut = 500000, .total = 960000, .unit = PYANNET_STEP, .check = check_none};
+    struct shard rest = {
+        .start = 500000, .cut = 960000, .total = 960000, .unit = PYANNET_STEP, .check = check_rest};
 
     fake_models = (struct fake_models){.sets = talk};
-    play("diarize", "{}", &s);
+    play("diarize", "{}", &begin);
     play("diarize", "{}", &none);
+    play("diarize", "{}", &rest);
 }
 
 /* ---- sounds */
@@ -344,12 +374,12 @@ static uint32_t asked(uint32_t windows, bool wide, uint64_t budget)
     return fake_models.asked;
 }
 
-/* A window takes 1100 bytes of the fakes. */
+/* A window takes 1000 bytes of the fakes, and a tile of 16 of them 100 more. */
 TEST(a_small_device_has_fewer_windows_at_once)
 {
     assert_int_equal(asked(0, true, UINT64_C(1) << 30), PYANNET_WIDE);
-    assert_int_equal(asked(0, true, PYANNET_WIDE * 1100), PYANNET_WIDE);
-    assert_int_equal(asked(0, true, PYANNET_WIDE * 1100 - 1), PYANNET_WIDE / 2);
+    assert_int_equal(asked(0, true, 128800), PYANNET_WIDE);
+    assert_int_equal(asked(0, true, 128799), PYANNET_WIDE / 2);
     assert_int_equal(asked(0, true, 5000), 4);
     assert_int_equal(asked(0, true, 1), 1);
     assert_int_equal(asked(7, true, 1), 7);

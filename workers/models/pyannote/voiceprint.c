@@ -1,5 +1,6 @@
 #include "workers/models/pyannote/voiceprint.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +29,7 @@
 #define LOUDNESS -30.0     /* dBFS: quieter voices are brought to it */
 #define LEAST_SAMPLES 6400 /* 0.4 s: a word; less tells nothing of a voice */
 #define MAX_LAYERS 8
-#define MAX_FRAMES (1 + (VOICE_MAX_SAMPLES + PIECE_SAMPLES) / STEP)
+#define MAX_FRAMES (1 + (VOICEPRINT_MAX_SAMPLES + PIECE_SAMPLES) / STEP)
 #define GROUP 64       /* pieces of one call of the device */
 #define GROUP_WIDE 256 /* where many at once are faster: products of 64 rows fill no GPU */
 
@@ -59,9 +60,9 @@ struct voice_ge2e {
     float *x, *y;        /* device memory: [group][PIECE][most], most: BINS or hidden */
     float *h, *c, *zero; /* [group][hidden] */
     float *vectors;      /* [group][size] */
-    float *sound;        /* device memory: [VOICE_MAX_SAMPLES + PIECE_SAMPLES] */
+    float *sound;        /* device memory: [VOICEPRINT_MAX_SAMPLES + PIECE_SAMPLES] */
     float *mel;          /* device memory: [MAX_FRAMES][BINS] */
-    float *voice;        /* host: [VOICE_MAX_SAMPLES + PIECE_SAMPLES] */
+    float *voice;        /* host: [VOICEPRINT_MAX_SAMPLES + PIECE_SAMPLES] */
     float *staged;       /* host: [group][size] */
     uint32_t *to;        /* host: [group]: whose pieces they are */
     uint32_t queued;
@@ -158,7 +159,7 @@ static int take_memory(struct voice_ge2e *g, struct err *err)
                 {&g->c, state},
                 {&g->zero, state},
                 {&g->vectors, (size_t)g->group * g->size},
-                {&g->sound, VOICE_MAX_SAMPLES + PIECE_SAMPLES},
+                {&g->sound, VOICEPRINT_MAX_SAMPLES + PIECE_SAMPLES},
                 {&g->mel, (size_t)MAX_FRAMES * BINS}};
     void *p = NULL;
     int rc = 0;
@@ -172,7 +173,7 @@ static int take_memory(struct voice_ge2e *g, struct err *err)
         rc = g->be->ops->filter_bank_new(g->be, &voice_ge2e_bank, &g->bank, err);
     if (rc != 0)
         return rc;
-    g->voice = calloc(VOICE_MAX_SAMPLES + PIECE_SAMPLES, sizeof(float));
+    g->voice = calloc(VOICEPRINT_MAX_SAMPLES + PIECE_SAMPLES, sizeof(float));
     g->staged = malloc((size_t)g->group * g->size * sizeof(float));
     g->to = malloc(g->group * sizeof(*g->to));
     if (!g->voice || !g->staged || !g->to)
@@ -258,7 +259,7 @@ static int compute_energies(struct voice_ge2e *g, size_t n, struct err *err)
 /* Runs a full batch of silent pieces, so that the device allocates its memory now. */
 static int warm_up_ge2e(struct voice_ge2e *g, struct err *err)
 {
-    int rc = compute_energies(g, VOICE_MAX_SAMPLES, err);
+    int rc = compute_energies(g, VOICEPRINT_MAX_SAMPLES, err);
 
     g->queued = g->group;
     if (rc == 0)
@@ -332,11 +333,11 @@ static int flush_queued_pieces(struct voice_ge2e *g, float *ret, struct err *err
 /* Copies the samples that a mask covers to g->voice. */
 static size_t cut_out(struct voice_ge2e *g, const struct voice_job *job, const struct voice_mask *m)
 {
-    const float *pcm = job->pcm + voice_begin(job, m->window);
-    size_t n = 0;
+    const float *pcm = job->pcm + voice_begin(job, m->window) + m->begin;
+    size_t n = 0, length = voice_length(job, m);
 
-    for (size_t i = 0; i < job->samples; i++)
-        if (m->weights[voice_nearest(i, job->samples, job->frames)] > 0.5f)
+    for (size_t i = 0; i < length; i++)
+        if (m->weights[voice_nearest((float)i, length, job->frames)] > 0.5f)
             g->voice[n++] = pcm[i];
     return n;
 }
@@ -427,11 +428,12 @@ static int voice_ge2e_run(struct voice_ge2e *g, const struct voice_job *job, str
 
 /* ---- either of them */
 
-#define GROUP_MOST 32 /* whose images are there at once: 31 MB each, and enough for a device */
+#define GROUP_MOST 8 /* whose images are there at once: 77 MB each, and enough for a device */
 
 struct voiceprint {
     struct backend *be; /* borrowed */
     uint32_t windows;   /* a call of ours takes */
+    size_t samples;     /* of the longest window */
     uint32_t size;
     struct voice_resnet *resnet; /* one of the two */
     struct voice_ge2e *ge2e;
@@ -443,7 +445,7 @@ static int load_speaker_encoder(struct voiceprint *v, const struct weights *w, u
     int rc;
 
     if (weights_has(w, "resnet.conv1.weight")) {
-        rc = voice_resnet_load(w, v->be, group, &v->resnet, err);
+        rc = voice_resnet_load(w, v->be, group, v->samples, &v->resnet, err);
         v->size = rc == 0 ? voice_resnet_size(v->resnet) : 0;
         return rc;
     }
@@ -458,8 +460,8 @@ static int load_speaker_encoder(struct voiceprint *v, const struct weights *w, u
                    "it");
 }
 
-int voiceprint_load(const char *file, struct backend *be, uint32_t windows, struct voiceprint **ret,
-                    struct err *err)
+int voiceprint_load(const char *file, struct backend *be, uint32_t windows, size_t samples,
+                    struct voiceprint **ret, struct err *err)
 {
     bool wide = be->info.wide_batches && !be->info.deterministic;
     struct voiceprint *v = calloc(1, sizeof(*v));
@@ -470,6 +472,7 @@ int voiceprint_load(const char *file, struct backend *be, uint32_t windows, stru
     if (!v)
         return err_set(err, ERR_NOMEM, "no memory for the speaker encoder");
     v->be = be;
+    v->samples = samples < VOICEPRINT_MAX_SAMPLES ? samples : VOICEPRINT_MAX_SAMPLES;
     v->windows = windows ? windows : wide ? PYANNET_WIDE : 1;
     group = !wide ? 1 : v->windows < GROUP_MOST ? v->windows : GROUP_MOST;
     rc = weights_open_file(file, &w, err);
@@ -510,12 +513,15 @@ int voiceprint_run(struct voiceprint *v, const float *pcm, const size_t *at, siz
 {
     const struct voice_job job = {pcm, at, samples, n, masks, mask_count, frames, ret};
 
-    if (n > v->windows || samples > VOICE_MAX_SAMPLES || (mask_count && frames < 1))
+    if (n > v->windows || samples > v->samples || (mask_count && frames < 1))
         return err_set(err, ERR_DEVICE,
-                       "voices of %u windows of %zu samples in a call for %u of %d", n, samples,
-                       v->windows, VOICE_MAX_SAMPLES);
+                       "voices of %u windows of %zu samples in a call for %u of %zu", n, samples,
+                       v->windows, v->samples);
     for (uint32_t i = 0; i < mask_count; i++)
         if (masks[i].window >= n)
             return err_set(err, ERR_DEVICE, "a voice in window %u of %u", masks[i].window, n);
+        else if ((uint64_t)masks[i].begin + masks[i].length > samples)
+            return err_set(err, ERR_DEVICE, "a voice in samples %u to %" PRIu64 " of %zu",
+                           masks[i].begin, (uint64_t)masks[i].begin + masks[i].length, samples);
     return v->resnet ? voice_resnet_run(v->resnet, &job, err) : voice_ge2e_run(v->ge2e, &job, err);
 }

@@ -10,7 +10,6 @@
 #include "workers/models/files/weights.h"
 #include "workers/models/pyannote/voiceprint.h"
 
-#define VOICE_MAX_SAMPLES 160000
 #define VOICE_RESNET_BINS 80
 #define VOICE_GE2E_BINS 40
 
@@ -38,16 +37,23 @@ static inline size_t voice_begin(const struct voice_job *job, uint32_t window)
     return job->at ? job->at[window] : window * job->samples;
 }
 
-/* The frame of a mask that place i of `to` places takes: torch's "nearest", in float32 as there. */
-static inline uint32_t voice_nearest(size_t i, size_t to, uint32_t frames)
+/* The samples that a mask covers. */
+static inline size_t voice_length(const struct voice_job *job, const struct voice_mask *m)
 {
-    uint32_t at = (uint32_t)((float)i * ((float)frames / (float)to));
+    return m->length ? m->length : job->samples;
+}
+
+/* The frame of a mask that lies at `place` of `to` places: torch's "nearest", in float32 as
+ * there. */
+static inline uint32_t voice_nearest(float place, size_t to, uint32_t frames)
+{
+    uint32_t at = (uint32_t)(place * ((float)frames / (float)to));
 
     return at < frames ? at : frames - 1;
 }
 
-/* group: windows of one call of the device. */
-int voice_resnet_load(const struct weights *w, struct backend *be, uint32_t group,
+/* group: windows of one call of the device. samples: of the longest window. */
+int voice_resnet_load(const struct weights *w, struct backend *be, uint32_t group, size_t samples,
                       struct voice_resnet **ret, struct err *err);
 void voice_resnet_free(struct voice_resnet *r); /* NULL is fine */
 uint32_t voice_resnet_size(const struct voice_resnet *r);

@@ -3,13 +3,19 @@
  * the last layer's columns put into the other order when they are read. The batch norm behind each
  * convolution is folded into it.
  *
- *   per window          floats (published sizes)
- *   filter bank         998 x 80
- *   conv1, layer 1      998 x 80 x 32
- *   layer 2             499 x 40 x 64
- *   layer 3             250 x 20 x 128
- *   layer 4             125 x 10 x 256
+ *   per window of 25 s  floats (published sizes)
+ *   filter bank         2498 x 80
+ *   conv1, layer 1      2498 x 80 x 32
+ *   layer 2             1249 x 40 x 64
+ *   layer 3             625 x 20 x 128
+ *   layer 4             313 x 10 x 256
  *   per mask            2 x 10 x 256 -> 256
+ *
+ * A mask may cover a part of a window: ten seconds of 25, say. Its weights are 0 outside of that,
+ * and the pool does the rest. A vector is then not quite the one that those ten seconds alone
+ * would give: the filter bank's mean is that of the whole window; the part's ends hear 1.1 s of
+ * what lies beyond them, where else zeros would be; and a part that begins between two frames of
+ * the last layer, 80 ms apart, is masked to the nearest. docs/measurements.md has what that does.
  *
  * The convolutions, nearly all of the work, are float16 where a GPU has that and TF32, and images
  * are then kept in it: float16 keeps the bits that TF32 uses, and neither changes a turn of the
@@ -31,8 +37,11 @@
 #include "workers/models/pyannote/voiceprint_net.h"
 
 #define BINS VOICE_RESNET_BINS
-#define MAX_FRAMES 998    /* of 10 s */
-#define MASKS_OF_WINDOW 4 /* that share a call of the device */
+#define MAX_FRAMES 2498     /* of VOICEPRINT_MAX_SAMPLES: 25 s */
+#define MAX_LAST_FRAMES 313 /* of those, behind the last block */
+#define STRIDE 1280         /* samples: from one of the last to the next */
+/* Masks of a window of 25 s that share a call of the device; of shorter ones accordingly fewer. */
+#define MASKS 48
 
 /* Equal to Kaldi's (and torchaudio's) with a Hamming window and no dither; samples are scaled to 16
  * bits. */
@@ -63,6 +72,8 @@ struct block {
 struct voice_resnet {
     struct backend *be; /* borrowed */
     uint32_t group;
+    size_t samples;  /* of the longest window */
+    uint32_t frames; /* of its filter bank */
     enum precision convolving;
     enum dtype type; /* of images */
     struct conv2d *begin;
@@ -140,9 +151,9 @@ static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
  * filter bank is smaller) and the pool's input. */
 static size_t find_largest_image_bytes(const struct voice_resnet *r)
 {
-    uint32_t frames = MAX_FRAMES, bins = BINS;
+    uint32_t frames = r->frames, bins = BINS;
     size_t values = (size_t)frames * bins * r->channels, each = dtype_size(r->type);
-    size_t most = larger(values * each, VOICE_MAX_SAMPLES * sizeof(float));
+    size_t most = larger(values * each, r->samples * sizeof(float));
 
     for (uint32_t i = 0; i < r->block_count; i++) {
         frames = r->block[i].stride == 2 ? halved(frames) : frames;
@@ -159,7 +170,7 @@ static int take_memory(struct voice_resnet *r, struct err *err)
     const struct {
         float **ret;
         size_t count;
-    } want[] = {{&r->weights, many * MAX_FRAMES},
+    } want[] = {{&r->weights, many * MAX_LAST_FRAMES},
                 {&r->stats, many * 2 * r->pooled},
                 {&r->vectors, many * r->size}};
     void *p = NULL;
@@ -180,7 +191,7 @@ static int take_memory(struct voice_resnet *r, struct err *err)
     }
     if (rc != 0)
         return rc;
-    r->stretched = malloc(many * MAX_FRAMES * sizeof(float));
+    r->stretched = malloc(many * MAX_LAST_FRAMES * sizeof(float));
     r->staged = malloc(many * r->size * sizeof(float));
     r->at = malloc(r->group * sizeof(*r->at));
     r->used = malloc(r->group * sizeof(*r->used));
@@ -229,7 +240,7 @@ uint32_t voice_resnet_size(const struct voice_resnet *r) { return r->size; }
 uint64_t voice_resnet_predict_bytes(uint32_t group)
 {
     static const uint64_t blocks[RESNET_LAYERS] = {3, 4, 6, 3};
-    uint64_t weights = 32 * 9 + 32, in = 32, many = (uint64_t)group * MASKS_OF_WINDOW;
+    uint64_t weights = 32 * 9 + 32, in = 32, many = (uint64_t)group * MASKS;
 
     for (int i = 0; i < RESNET_LAYERS; i++) {
         uint64_t out = (uint64_t)32 << i;
@@ -240,7 +251,7 @@ uint64_t voice_resnet_predict_bytes(uint32_t group)
     }
     weights += (uint64_t)256 * (2 * 10 * 256 + 1);
     return 4 * (weights + group * (uint64_t)3 * MAX_FRAMES * BINS * 32 +
-                many * (MAX_FRAMES + 2 * 10 * 256 + 256));
+                many * (MAX_LAST_FRAMES + 2 * 10 * 256 + 256));
 }
 
 /* ---- running */
@@ -416,20 +427,6 @@ static int pool_masks(struct voice_resnet *r, const struct images *x, uint32_t m
     return rc;
 }
 
-/* A mask over the network's frames; whether any is heard. */
-static bool resize_mask(const struct voice_mask *m, uint32_t frames, uint32_t to, float *ret)
-{
-    bool any = false;
-
-    for (uint32_t i = 0; i < to; i++) {
-        float w = m->weights[voice_nearest(i, to, frames)];
-
-        ret[i] = w > 0.0f ? w : 0.0f; /* a NaN is none */
-        any = any || w > 0.0f;
-    }
-    return any;
-}
-
 static uint32_t last_frames(const struct voice_resnet *r, size_t samples)
 {
     uint32_t frames = (uint32_t)filter_bank_frames(&voice_resnet_bank, samples);
@@ -437,6 +434,25 @@ static uint32_t last_frames(const struct voice_resnet *r, size_t samples)
     for (uint32_t i = 0; frames && i < r->block_count; i++)
         frames = r->block[i].stride == 2 ? halved(frames) : frames;
     return frames;
+}
+
+/* A mask over the network's frames of its window, `to` of them; whether any is heard. */
+static bool resize_mask(const struct voice_resnet *r, const struct voice_job *job,
+                        const struct voice_mask *m, uint32_t to, float *ret)
+{
+    uint32_t covered = last_frames(r, voice_length(job, m));
+    float begin = (float)m->begin / STRIDE;
+    bool any = false;
+
+    for (uint32_t i = 0; i < to; i++) {
+        float place = (float)i - begin;
+        bool within = place >= 0.0f && place < (float)covered;
+        float w = within ? m->weights[voice_nearest(place, covered, job->frames)] : 0.0f;
+
+        ret[i] = w > 0.0f ? w : 0.0f; /* a NaN is none */
+        any = any || w > 0.0f;
+    }
+    return any;
 }
 
 /* The n windows of r->used, and every mask over one of them; what is pending before is taken. */
@@ -454,8 +470,8 @@ static int run_group(struct voice_resnet *r, const struct voice_job *job, uint32
 
         while (of < n && r->used[of] != job->masks[i].window)
             of++;
-        if (of == n || !resize_mask(&job->masks[i], job->frames, x.frames,
-                                    r->stretched + (size_t)masks * x.frames))
+        if (of == n ||
+            !resize_mask(r, job, &job->masks[i], x.frames, r->stretched + (size_t)masks * x.frames))
             continue;
         r->of[masks] = of;
         r->to[masks++] = i;
@@ -474,7 +490,7 @@ static bool has_window_mask(struct voice_resnet *r, const struct voice_job *job,
 {
     for (uint32_t i = 0; i < job->mask_count; i++)
         if (job->masks[i].window == window &&
-            resize_mask(&job->masks[i], job->frames, frames, r->stretched))
+            resize_mask(r, job, &job->masks[i], frames, r->stretched))
             return true;
     return false;
 }
@@ -519,12 +535,12 @@ static int hear_trial(void *arg, struct err *err)
 /* White noise with zeros behind it, more of it in each window. The bank is logarithmic and centred,
  * so how loud a sound is all along does not show in it: far from 0 are a short burst in silence and
  * a short silence behind a long one. */
-static void make_bursts(float *pcm, uint32_t windows)
+static void make_bursts(float *pcm, uint32_t windows, size_t samples)
 {
     uint32_t seed = 1;
 
-    for (uint32_t w = 0; w < windows; w++, pcm += VOICE_MAX_SAMPLES) {
-        size_t n = (size_t)VOICE_MAX_SAMPLES * (w + 1) / (windows + 1);
+    for (uint32_t w = 0; w < windows; w++, pcm += samples) {
+        size_t n = samples * (w + 1) / (windows + 1);
 
         for (size_t i = 0; i < n; i++) {
             seed = seed * 1664525u + 1013904223u;
@@ -540,8 +556,8 @@ static int warm_up_resnet(struct voice_resnet *r, bool *fits, struct err *err)
 {
     static const float heard = 1.0f;
     struct trial s = {
-        r, {.samples = VOICE_MAX_SAMPLES, .windows = r->group, .mask_count = r->many, .frames = 1}};
-    float *pcm = calloc((size_t)r->group * VOICE_MAX_SAMPLES, sizeof(*pcm));
+        r, {.samples = r->samples, .windows = r->group, .mask_count = r->many, .frames = 1}};
+    float *pcm = calloc((size_t)r->group * r->samples, sizeof(*pcm));
     float *vectors = calloc((size_t)r->many * r->size, sizeof(*vectors));
     struct voice_mask *masks = calloc(r->many, sizeof(*masks));
     int rc = err_set(err, ERR_NOMEM, "no memory for the speaker encoder");
@@ -550,13 +566,13 @@ static int warm_up_resnet(struct voice_resnet *r, bool *fits, struct err *err)
     s.job.masks = masks;
     s.job.ret = vectors;
     for (uint32_t i = 0; masks && i < r->many; i++)
-        masks[i] = (struct voice_mask){i % r->group, &heard};
+        masks[i] = (struct voice_mask){.window = i % r->group, .weights = &heard};
     if (pcm && vectors && masks)
         rc = backend_rehearse(r->be, hear_trial, &s, err);
     if (rc == 0)
         rc = hear_trial(&s, err);
     if (rc == 0 && r->convolving == PRECISION_F16) {
-        make_bursts(pcm, r->group);
+        make_bursts(pcm, r->group, r->samples);
         rc = hear_trial(&s, err);
     }
     free(pcm);
@@ -576,7 +592,7 @@ static bool has_half(const struct backend *be)
 
 /* *ret stays NULL, and nothing is wrong, where float16 has no room. */
 static int load_in(enum precision precision, const struct resnet_weights *w, struct backend *be,
-                   uint32_t group, struct voice_resnet **ret, struct err *err)
+                   uint32_t group, size_t samples, struct voice_resnet **ret, struct err *err)
 {
     struct voice_resnet *r = calloc(1, sizeof(*r));
     bool fits = true;
@@ -588,7 +604,9 @@ static int load_in(enum precision precision, const struct resnet_weights *w, str
     r->group = group;
     r->convolving = precision;
     r->type = precision_type(precision);
-    r->many = group * MASKS_OF_WINDOW;
+    r->samples = samples;
+    r->frames = (uint32_t)filter_bank_frames(&voice_resnet_bank, samples);
+    r->many = group * (1 + (uint32_t)((MASKS - 1) * samples / VOICEPRINT_MAX_SAMPLES));
     rc = prepare_resnet_layers(r, w, err);
     if (rc == 0)
         rc = take_memory(r, err);
@@ -603,7 +621,7 @@ static int load_in(enum precision precision, const struct resnet_weights *w, str
 }
 
 int voice_resnet_load(const struct weights *file, struct backend *be, uint32_t group,
-                      struct voice_resnet **ret, struct err *err)
+                      size_t samples, struct voice_resnet **ret, struct err *err)
 {
     bool tf32 = be->info.have & 1u << PRECISION_TF32, half = has_half(be);
     struct resnet_weights *w = NULL;
@@ -613,12 +631,12 @@ int voice_resnet_load(const struct weights *file, struct backend *be, uint32_t g
     if (rc != 0)
         return rc;
     if (half)
-        rc = load_in(PRECISION_F16, w, be, group, &r, err);
+        rc = load_in(PRECISION_F16, w, be, group, samples, &r, err);
     if (rc == 0 && !r) {
         if (half)
             log_info("the speaker encoder's convolutions go in TF32: float16 has no room for what "
                      "these weights make of sound");
-        rc = load_in(tf32 ? PRECISION_TF32 : PRECISION_F32, w, be, group, &r, err);
+        rc = load_in(tf32 ? PRECISION_TF32 : PRECISION_F32, w, be, group, samples, &r, err);
     }
     resnet_weights_free(w);
     if (rc == 0)
