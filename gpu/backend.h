@@ -245,6 +245,44 @@ struct lstm_weights {
     const float *b_hh;
 };
 
+/* A window's part of what is aligned: its rows follow those of the window before. */
+struct align_window {
+    uint32_t rows, frames; /* at least 1 */
+    uint32_t path, length; /* warp: of its rows those from `path` on, so many, at least 1 */
+};
+
+/* The frames at which a row of a path may be; `to` may lie beyond the last. */
+struct align_hold {
+    uint32_t from, to;
+};
+#define ALIGN_HELD_COST 1000.0 /* of any other frame: costs are standard deviations */
+
+/* The rows of n windows of at most `cols` frames; 0: none, or one cannot be aligned. */
+static inline int64_t backend_align_rows(const struct align_window *windows, uint32_t n,
+                                         int64_t cols)
+{
+    int64_t rows = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        const struct align_window *w = &windows[i];
+
+        if (w->rows < 1 || w->frames < 1 || (int64_t)w->frames > cols ||
+            w->frames > BACKEND_MAX_KEYS || w->path > w->rows || w->length > w->rows - w->path)
+            return 0;
+        rows += w->rows;
+    }
+    return rows;
+}
+
+/* Whether each of them has a path. */
+static inline bool backend_align_paths(const struct align_window *windows, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (windows[i].length < 1)
+            return false;
+    return true;
+}
+
 struct backend_ops {
     void (*close)(struct backend *be);
     int (*sync)(struct backend *be, struct err *err);
@@ -313,13 +351,29 @@ struct backend_ops {
     int (*attention_scores)(struct backend *be, struct tensor q, struct kv kv,
                             const struct token_row *rows, uint32_t head, uint32_t keys,
                             struct tensor out, struct err *err);
-    /* How tokens follow the audio, from the scores of `heads` heads one below the other
-     * ([heads * n][>= frames] float32, overwritten): softmax over the first `frames` columns, each
-     * column standardised over its head's n rows (mean 0, population deviation 1; 0 where they are
-     * all equal), a median of 7 over the frames (reflected at both ends; frames <= 3: left as they
-     * are), mean of the heads. out: [n][>= frames] float32. openai-whisper's timing.py. */
-    int (*align)(struct backend *be, struct tensor scores, uint32_t heads, uint32_t frames,
-                 struct tensor out, struct err *err);
+    /* How the tokens of n windows follow their audio, from the scores of `heads` heads, one head
+     * below the other ([heads * rows of all windows][>= frames] float32, overwritten). In each
+     * window by itself: softmax over its frames, each column standardised over its head's rows
+     * (mean 0, population deviation 1; 0 where they are all equal), a median of 7 over the frames
+     * (reflected at both ends; frames <= 3: left as they are), mean of the heads. out: [rows of all
+     * windows][>= frames] float32, what is beyond a window's frames is left as it was.
+     * windows: host memory, may be reused at once. openai-whisper's timing.py. */
+    int (*align)(struct backend *be, struct tensor scores, uint32_t heads,
+                 const struct align_window *windows, uint32_t n, struct tensor out,
+                 struct err *err);
+
+    /* Dynamic time warping: the path through rows [path, path + length) of each window from its
+     * first frame to its last whose values, as align gave them, sum to the most. A step goes one
+     * frame on, one row on, or both; of equals it goes one frame on, whatever the third is:
+     * openai-whisper's rule. Sums are float64, so that results do not depend on the device.
+     *   hold: NULL, or [rows of all windows], host memory, may be reused at once
+     *   work: [rows of all windows][>= frames] float32, overwritten
+     *   first_frame: [rows of all windows], device memory: the first frame at which the path is in
+     *     that row, 0 in its first row; other rows' are left as they were
+     * What is no number makes a path of no meaning. Recorded sequences do not hold it. */
+    int (*warp)(struct backend *be, struct tensor matrix, const struct align_window *windows,
+                uint32_t n, const struct align_hold *hold, struct tensor work,
+                uint32_t *first_frame, struct err *err);
 
     /* Whisper's log-mel spectrogram of 30 s windows at 16 kHz: bins 1 .. 256; at most `windows` at
      * once. */

@@ -298,6 +298,7 @@ const struct backend_ops cuda_ops = {
     .attention_rows = cuda_attention_rows,
     .attention_scores = cuda_attention_scores,
     .align = cuda_align,
+    .warp = cuda_warp,
     .mel_new = cuda_mel_new,
     .mel_free = cuda_mel_free,
     .mel = cuda_mel,

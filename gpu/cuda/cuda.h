@@ -248,8 +248,11 @@ int cuda_attention_rows(struct backend *be, struct tensor q, struct kv kv,
 int cuda_attention_scores(struct backend *be, struct tensor q, struct kv kv,
                           const struct token_row *rows, uint32_t head, uint32_t keys,
                           struct tensor out, struct err *err);
-int cuda_align(struct backend *be, struct tensor scores, uint32_t heads, uint32_t frames,
-               struct tensor out, struct err *err);
+int cuda_align(struct backend *be, struct tensor scores, uint32_t heads,
+               const struct align_window *windows, uint32_t n, struct tensor out, struct err *err);
+int cuda_warp(struct backend *be, struct tensor matrix, const struct align_window *windows,
+              uint32_t n, const struct align_hold *hold, struct tensor work, uint32_t *first_frame,
+              struct err *err);
 
 int cuda_mel_new(struct backend *be, uint32_t bins, uint32_t windows, struct mel **ret,
                  struct err *err);

@@ -108,12 +108,24 @@ int k_attention_rows(cudaStream_t s, struct tensor q, struct kv kv, const struct
 
 /* --- align.cu ------------------------------------------------------------------------------- */
 
+#define K_ALIGN_WINDOWS 16 /* of a launch */
+
 /* See the operations of the same names. out: [rows][>= keys] float32. */
 int k_attention_scores(cudaStream_t s, struct tensor q, struct kv kv, const struct token_row *rows,
                        uint32_t head, uint32_t keys, struct tensor out);
-/* frames: 1 .. BACKEND_MAX_KEYS. statistics: [heads * frames * 2] scratch. */
-int k_align(cudaStream_t s, struct tensor scores, uint32_t heads, uint32_t frames,
-            double *statistics, struct tensor out);
+/* windows: host memory, checked by backend_align_rows. statistics: scratch of
+ * k_align_statistics(heads, n) numbers. */
+int k_align(cudaStream_t s, struct tensor scores, uint32_t heads,
+            const struct align_window *windows, uint32_t n, double *statistics, struct tensor out);
+
+/* hold: device memory, two numbers of each row, or NULL. */
+int k_warp(cudaStream_t s, struct tensor matrix, const struct align_window *windows, uint32_t n,
+           const uint32_t *hold, struct tensor work, uint32_t *first_frame);
+
+static inline size_t k_align_statistics(uint32_t heads, uint32_t n)
+{
+    return 2 * (size_t)(n < K_ALIGN_WINDOWS ? n : K_ALIGN_WINDOWS) * heads * BACKEND_MAX_KEYS;
+}
 
 /* --- mel.cu --------------------------------------------------------------------------------- */
 

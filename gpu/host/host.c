@@ -229,6 +229,7 @@ static const struct backend_ops host_ops = {
     .attention_rows = host_attention_rows,
     .attention_scores = host_attention_scores,
     .align = host_align,
+    .warp = host_warp,
     .mel_new = host_mel_new,
     .mel_free = host_mel_free,
     .mel = host_mel,

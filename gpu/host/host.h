@@ -127,8 +127,11 @@ void host_attend_i8(const struct host *h, struct tensor q, const struct kv *kv,
                     const struct token_row *rows, uint32_t keys, struct tensor out);
 void host_score_i8(const struct host *h, struct tensor q, const struct kv *kv, uint32_t slot,
                    uint32_t head, int64_t row, uint32_t keys, float *ret);
-int host_align(struct backend *be, struct tensor scores, uint32_t heads, uint32_t frames,
-               struct tensor out, struct err *err);
+int host_align(struct backend *be, struct tensor scores, uint32_t heads,
+               const struct align_window *windows, uint32_t n, struct tensor out, struct err *err);
+int host_warp(struct backend *be, struct tensor matrix, const struct align_window *windows,
+              uint32_t n, const struct align_hold *hold, struct tensor work, uint32_t *first_frame,
+              struct err *err);
 
 int host_put(struct backend *be, struct tensor dst, const float *src, struct err *err);
 int host_get(struct backend *be, float *dst, struct tensor src, struct err *err);

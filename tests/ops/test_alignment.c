@@ -1,6 +1,7 @@
 /* Hypotheses that share a window, and what tokens look at: rows whose cross-attention is another
  * slot's, prompts of several rows, keys that lie in other slots, scores of a head, and the
  * alignment. */
+#include "tests/common/warp.h"
 #include "tests/ops/check.h"
 #include "tests/ops/reference.h"
 #include "tests/ops/reference_align.h"
@@ -281,6 +282,7 @@ static void one_align(size_t heads, size_t n, size_t frames, float spread, bool 
     double *want = malloc(n * frames * sizeof(*want));
     struct tensor ts, to = tensor_new(DTYPE_F32, n, frames + 2, NULL);
     struct tensor got = tensor_new(DTYPE_F32, n, frames, NULL);
+    const struct align_window window = {.rows = (uint32_t)n, .frames = (uint32_t)frames};
     char shape[96];
     struct err e;
 
@@ -293,7 +295,7 @@ static void one_align(size_t heads, size_t n, size_t frames, float spread, bool 
     }
     ts = tensor_new(DTYPE_F32, heads * n, width, wide);
     reference_align(x, heads, n, frames, 1e-9, want);
-    assert_ok(be->ops->align(be, ts, (uint32_t)heads, (uint32_t)frames, to, &e), e);
+    assert_ok(be->ops->align(be, ts, (uint32_t)heads, &window, 1, to, &e), e);
     assert_ok(be->ops->copy(be, got, tensor_columns(to, 0, (int64_t)frames), &e), e);
     snprintf(shape, sizeof(shape), "%zu heads, %zu rows, %zu frames, spread %g", heads, n, frames,
              (double)spread);
@@ -321,6 +323,143 @@ TEST(aligning)
     one_align(1, 4, 1, 4.0f, false, false); /* one frame: all weights are 1 */
 }
 
+/* Rows [from, from + n) of each of `heads` blocks of `all` rows, one below the other. */
+static struct tensor part_of(const float *x, size_t heads, size_t all, size_t from, size_t n,
+                             size_t width)
+{
+    float *part = malloc(heads * n * width * sizeof(*part));
+    struct tensor t;
+
+    assert_non_null(part);
+    for (size_t h = 0; h < heads; h++)
+        memcpy(part + h * n * width, x + (h * all + from) * width, n * width * sizeof(*part));
+    t = tensor_new(DTYPE_F32, heads * n, width, part);
+    free(part);
+    return t;
+}
+
+/* Windows of different sizes have the very bits that each has alone, and nothing beside them is
+ * written. */
+static void align_together(uint32_t count, size_t heads)
+{
+    enum { MOST = 40, WIDTH = 331 };
+    struct align_window windows[MOST];
+    size_t all = 0, at = 0;
+
+    assert_true(count <= MOST);
+    for (uint32_t i = 0; i < count; i++) {
+        windows[i] =
+            (struct align_window){.rows = 1 + i * 7 % 23, .frames = 1 + (i * 97 + count) % 330};
+        all += windows[i].rows;
+    }
+    float *x = values(heads * all * WIDTH, DTYPE_F32, 6.0f, count);
+    float *clear = malloc(all * WIDTH * sizeof(*clear)), *got = malloc(all * WIDTH * sizeof(*got));
+    struct tensor ts = tensor_new(DTYPE_F32, heads * all, WIDTH, x), to;
+    struct err e;
+
+    assert_true(clear && got);
+    for (size_t i = 0; i < all * WIDTH; i++)
+        clear[i] = -7.0f;
+    to = tensor_new(DTYPE_F32, all, WIDTH, clear);
+    assert_ok(be->ops->align(be, ts, (uint32_t)heads, windows, count, to, &e), e);
+    assert_ok(be->ops->get(be, got, to, &e), e);
+    for (uint32_t i = 0; i < count; i++) {
+        size_t n = windows[i].rows, frames = windows[i].frames;
+        struct tensor one = part_of(x, heads, all, at, n, WIDTH);
+        struct tensor out = tensor_new(DTYPE_F32, n, frames, NULL);
+        float *alone = malloc(n * frames * sizeof(*alone));
+
+        assert_non_null(alone);
+        assert_ok(be->ops->align(be, one, (uint32_t)heads, &windows[i], 1, out, &e), e);
+        assert_ok(be->ops->get(be, alone, out, &e), e);
+        for (size_t r = 0; r < n; r++) {
+            assert_memory_equal(got + (at + r) * WIDTH, alone + r * frames,
+                                frames * sizeof(*alone));
+            for (size_t c = frames; c < WIDTH; c++)
+                assert_true(got[(at + r) * WIDTH + c] == -7.0f);
+        }
+        at += n;
+        tensor_free(one);
+        tensor_free(out);
+        free(alone);
+    }
+    tensor_free(ts);
+    tensor_free(to);
+    free(x);
+    free(clear);
+    free(got);
+}
+
+TEST(aligning_together)
+{
+    static const uint32_t counts[] = {1, 2, 8, 16, 17, 40}; /* more than a launch takes, too */
+
+    for (size_t i = 0; i < COUNT(counts); i++)
+        align_together(counts[i], 1 + i % 3);
+}
+
+/* values: few, so that many sums are equal. */
+static void warp_together(uint32_t count, bool held, float values_of)
+{
+    enum { MOST = 20, WIDTH = 211 };
+    struct align_window windows[MOST];
+    uint32_t all = 0, at = 0;
+
+    assert_true(count <= MOST);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t rows = 1 + (i * 131 + count) % 300, path = i % 3 < rows ? i % 3 : 0;
+
+        windows[i] =
+            (struct align_window){rows, 1 + (i * 97 + count) % 211, path,
+                                  i % 2 && rows - path > 1 ? rows - path - 1 : rows - path};
+        all += rows;
+    }
+    float *x = values((size_t)all * WIDTH, DTYPE_F32, 6.0f, count);
+    struct align_hold *hold = malloc(all * sizeof(*hold));
+    uint32_t *got = malloc(all * sizeof(*got)), *want = malloc(all * sizeof(*want));
+    struct tensor matrix, work = tensor_new(DTYPE_F32, all, WIDTH, NULL);
+    void *device;
+    struct err e;
+
+    assert_true(hold && got && want);
+    for (size_t i = 0; values_of > 0 && i < (size_t)all * WIDTH; i++)
+        x[i] = rintf(x[i] / 6.0f * values_of);
+    for (uint32_t i = 0; i < all; i++) {
+        hold[i] = (struct align_hold){i * 7 % 40, i % 3 ? i * 7 % 40 + i % 90 : UINT32_MAX};
+        want[i] = 7;
+    }
+    matrix = tensor_new(DTYPE_F32, all, WIDTH, x);
+    assert_ok(be->ops->alloc(be, all * sizeof(*got), &device, &e), e);
+    assert_ok(be->ops->write(be, device, want, all * sizeof(*want), &e), e);
+    assert_ok(be->ops->warp(be, matrix, windows, count, held ? hold : NULL, work, device, &e), e);
+    assert_ok(be->ops->read(be, got, device, all * sizeof(*got), &e), e);
+    for (uint32_t i = 0; i < count; at += windows[i++].rows) {
+        uint32_t from = at + windows[i].path;
+
+        assert_true(reference_warp(x + (size_t)from * WIDTH, WIDTH, windows[i].length,
+                                   windows[i].frames, held ? hold + from : NULL, want + from));
+    }
+    assert_memory_equal(got, want, all * sizeof(*got)); /* and other rows' are as they were */
+    be->ops->release(be, device);
+    tensor_free(matrix);
+    tensor_free(work);
+    free(x);
+    free(hold);
+    free(got);
+    free(want);
+}
+
+TEST(paths)
+{
+    static const uint32_t counts[] = {1, 2, 8, 16, 19}; /* more than a launch takes, too */
+
+    for (size_t i = 0; i < COUNT(counts); i++) {
+        warp_together(counts[i], false, 0);
+        warp_together(counts[i], true, 0);
+        warp_together(counts[i], false, 2);
+    }
+}
+
 TEST(refusals)
 {
     struct tensor s = tensor_new(DTYPE_F32, 6, 20, NULL), out = tensor_new(DTYPE_F32, 3, 20, NULL);
@@ -330,11 +469,32 @@ TEST(refusals)
     struct token_row *rows = rows_new(&row, 1);
     struct err e;
 
-    assert_int_equal(be->ops->align(be, s, 3, 20, out, &e), ERR_DEVICE);
-    assert_int_equal(be->ops->align(be, s, 0, 20, out, &e), ERR_DEVICE);
-    assert_int_equal(be->ops->align(be, s, 2, 0, out, &e), ERR_DEVICE);
-    assert_int_equal(be->ops->align(be, s, 2, 21, out, &e), ERR_DEVICE);
-    assert_ok(be->ops->align(be, s, 2, 20, out, &e), e);
+    const struct align_window whole = {3, 20, 0, 0}, two[] = {{1, 20, 0, 0}, {2, 7, 0, 0}},
+                              none = {3, 0, 0, 0}, beyond = {3, 21, 0, 0}, more = {4, 20, 0, 0},
+                              empty[] = {{3, 20, 0, 0}, {0, 20, 0, 0}};
+
+    assert_int_equal(be->ops->align(be, s, 3, &whole, 1, out, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->align(be, s, 0, &whole, 1, out, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->align(be, s, 2, &whole, 0, out, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->align(be, s, 2, &none, 1, out, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->align(be, s, 2, &beyond, 1, out, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->align(be, s, 2, &more, 1, out, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->align(be, s, 2, empty, 2, out, &e), ERR_DEVICE);
+    assert_ok(be->ops->align(be, s, 2, &whole, 1, out, &e), e);
+    assert_ok(be->ops->align(be, s, 2, two, 2, out, &e), e);
+    const struct align_window path = {3, 20, 1, 2}, longer = {3, 20, 2, 2}, behind = {3, 20, 4, 0};
+    struct tensor work = tensor_new(DTYPE_F32, 3, 20, NULL), narrow = tensor_columns(work, 0, 19);
+    uint32_t *first;
+
+    assert_ok(be->ops->alloc(be, 3 * sizeof(*first), (void **)&first, &e), e);
+    assert_int_equal(be->ops->warp(be, out, &whole, 1, NULL, work, first, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->warp(be, out, &longer, 1, NULL, work, first, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->warp(be, out, &behind, 1, NULL, work, first, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->warp(be, out, &path, 1, NULL, narrow, first, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->warp(be, out, &path, 0, NULL, work, first, &e), ERR_DEVICE);
+    assert_ok(be->ops->warp(be, out, &path, 1, NULL, work, first, &e), e);
+    be->ops->release(be, first);
+    tensor_free(work);
     q.rows = out.rows = 1;
     assert_int_equal(be->ops->attention_scores(be, q, kv, rows, 2, 20, out, &e), ERR_DEVICE);
     assert_int_equal(be->ops->attention_scores(be, q, kv, rows, 0, 21, out, &e), ERR_DEVICE);

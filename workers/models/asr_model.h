@@ -24,17 +24,19 @@
 #define ASR_WINDOW_MAX 480000 /* samples of a window at most: 30 s */
 #define ASR_PROMPT_MAX 16     /* tokens that asr_ops.prompt writes at most */
 #define ASR_BRANCHES_MAX 32
-#define ASR_FOLLOWS (-2) /* struct asr_row */
-#define ASR_AHEAD 2      /* steps under way at most */
-#define ASR_WAVES 2      /* calls of the encoder under way at most */
+#define ASR_FOLLOWS (-2)    /* struct asr_row */
+#define ASR_AHEAD 2         /* steps under way at most */
+#define ASR_WAVES 2         /* calls of the encoder under way at most */
+#define ASR_ALIGN_WINDOWS 4 /* asr_shape.align_windows where a device likes many rows at once */
 
 struct asr_model;
 struct asr_session;
-struct backend; /* gpu/backend.h, as the next four: */
+struct backend; /* gpu/backend.h, as the next five: */
 struct rules_spec;
 struct choice_ask;
 struct choice;
 struct candidate;
+struct align_hold;
 struct vocabulary; /* workers/text/tokenizer/vocabulary.h */
 
 /* The size of a session. It allocates all of its device memory when it is created. */
@@ -44,7 +46,9 @@ struct asr_shape {
                           candidates of a sampling; 1 .. ASR_BRANCHES_MAX; 0 is taken as 1 */
     uint32_t windows;  /* that the encoder takes at once (1 where the device gains nothing by more,
                           and with `deterministic`); 0: chosen. Fewer go one by one */
-    uint32_t align_heads; /* > 0: align is going to be called, with at most so many heads */
+    uint32_t align_heads;   /* > 0: align is going to be called, with at most so many heads */
+    uint32_t align_windows; /* align has room for so many windows of `positions` tokens; more that
+                               are shorter; 0: chosen */
 };
 
 /* One window for one slot. pcm: n <= window_samples samples in [-1, 1] at ASR_RATE_HZ. */
@@ -68,6 +72,21 @@ struct asr_row {
  * one. */
 struct asr_move {
     uint32_t slot, from, to;
+};
+
+/* A window whose tokens align places in its audio. */
+struct asr_alignment {
+    uint32_t slot;
+    uint32_t frames; /* of frame_samples that hold audio: 1 .. window_samples / frame_samples */
+    const int32_t *tokens;         /* [n]: prompt (without timestamps), text, the end */
+    uint32_t n;                    /* 2 .. positions */
+    uint32_t text;                 /* the first one that is placed, behind the prompt: 1 .. n - 1 */
+    const struct align_hold *hold; /* NULL, or [n - text]: the only frames where each may be said */
+    uint32_t *first_frame; /* [n - text], is set: the frame at which each token from `text` on
+                              begins, as openai-whisper says it: 0 for the first one, ascending,
+                              the last is the end's */
+    double *logprob;       /* [n], is set: of tokens[i] after those before it, among the text
+                              tokens; 0 for i = 0 and for tokens that are no text */
 };
 
 /* How to transcribe a window. */
@@ -137,8 +156,8 @@ struct asr_ops {
      * candidates are wanted, too, in a session of several branches.
      *
      * If s->ahead is set, two steps may be under way, so that the device does not wait for the
-     * host; otherwise one. Between begin and end only encode_begin, encoded and align may be called
-     * on the session; an error in them ends all steps under way.
+     * host; otherwise one. Between begin and end only encode_begin, encoded and,
+     * with s->ahead, align may be called on the session; an error in them ends all steps under way.
      *
      * Before the answer is there, a row's token may be ASR_FOLLOWS: the token that the previous
      * step chooses for this slot. Its ask then sets only what, temperature and uniform. If the
@@ -158,18 +177,15 @@ struct asr_ops {
      * twice a destination. A call that these rules refuse (ERR_DEVICE) changes nothing. */
     int (*branch)(struct asr_session *s, const struct asr_move *moves, uint32_t n, struct err *err);
 
-    /* How the tokens of a decoded window follow its audio: feeds them once more (to branch 0 of the
-     * slot, whose cache holds just them afterwards, and nothing after an error). After
-     * session_rules, in a session that was made for it. Called only where align_heads > 0.
-     *   tokens[0..n): prompt (without timestamps), text, the end; n from 1 to positions
-     *   frames:       of frame_samples that hold audio, 1 .. window_samples / frame_samples
-     *   matrix:       [n][frames] float32, host memory of the caller; row i is large where token
-     *                 i + 1 is said; of the size of standard deviations
-     *   logprob:      [n]: of tokens[i] after those before it, among the text tokens; 0 for i = 0
-     *                 and for tokens that are no text
-     * ERR_MODEL where the logits of such a token are not usable (struct choice). */
-    int (*align)(struct asr_session *s, uint32_t slot, const int32_t *tokens, uint32_t n,
-                 uint32_t frames, float *matrix, double *logprob, struct err *err);
+    /* How the tokens of n decoded windows, of different slots, follow their audio: feeds them once
+     * more (to branch 0 of each slot, whose cache holds just them afterwards, and nothing after an
+     * error). They have at most align_tokens tokens together. After session_rules, in a session
+     * that was made for it. Called only where align_heads > 0. What a window gets does not depend
+     * on the others, as far as the device allows.
+     * ERR_MODEL where the logits of a token are not usable (struct choice), or a token is none of
+     * the model's: of one of the windows. They may be aligned again, to learn of which. */
+    int (*align)(struct asr_session *s, const struct asr_alignment *windows, uint32_t n,
+                 struct err *err);
 };
 
 /* The first member of a family's model. The family sets all of it when it opens the model. */
@@ -190,10 +206,11 @@ struct asr_model {
 
 /* The first member of a family's session. */
 struct asr_session {
-    uint32_t rows;    /* that one step takes: at least slots * branches */
-    uint32_t windows; /* that the encoder takes at once */
-    bool ahead;       /* steps may be begun before the one before has its answers */
-    bool apart;       /* set by the caller: time the encoder's parts, which holds the device up */
+    uint32_t rows;         /* that one step takes: at least slots * branches */
+    uint32_t windows;      /* that the encoder takes at once */
+    uint32_t align_tokens; /* that one call of align takes: at least positions */
+    bool ahead;            /* steps may be begun before the one before has its answers */
+    bool apart; /* set by the caller: time the encoder's parts, which holds the device up */
     struct asr_times times;
 };
 

@@ -7,6 +7,9 @@ struct asr_shape footprint_shape(struct asr_shape shape, const struct footprint_
 {
     shape.slots = slots;
     shape.windows = d->deterministic ? 1 : windows < slots ? windows : slots;
+    shape.align_windows = !d->gpu || d->deterministic ? 1 : ASR_ALIGN_WINDOWS;
+    if (shape.align_windows > slots)
+        shape.align_windows = slots;
     return shape;
 }
 

@@ -7,8 +7,7 @@
  * order: how many rows came together does not show. Longer or unaligned rows are read again for
  * each pass.
  *
- * Softmax: a block of 128 for a row of at most 1536 scores, 12 of them in each thread's registers,
- * so that the result may lie where the scores do. */
+ * Softmax: a block for a row (soften_row, values.h). */
 #include "gpu/cuda/kernels/values.h"
 
 namespace
@@ -19,9 +18,6 @@ constexpr int MOST = 12;    /* packs of four of a lane's column: 12 * 4 * 32 = 1
 constexpr int LARGE = 1280; /* values of a row of Whisper's large models */
 constexpr int FEW = 2048;   /* rows up to which a block has each: an H200 took 5.2 us for 9.8 with
                                256 and 7.7 for 10.4 with 768, whose lines meet here */
-constexpr int SOFTMAX_THREADS = 128;
-constexpr int SOFTMAX_VALUES = BACKEND_MAX_KEYS / SOFTMAX_THREADS;
-static_assert(SOFTMAX_VALUES * SOFTMAX_THREADS == BACKEND_MAX_KEYS, "a row is held whole");
 
 struct nothing {
 }; /* the type of r where there is no sum */
@@ -193,55 +189,11 @@ __global__ __launch_bounds__(32 * WARPS) void norm_long(struct tensor x, struct 
     }
 }
 
-/* op over the block, the same value in every thread. shared: one float for each warp. */
-template <bool MAX> __device__ inline float block_reduce(float v, float *shared)
-{
-    float all;
-
-    v = MAX ? warp_max(v) : warp_sum(v);
-    if (threadIdx.x % 32 == 0)
-        shared[threadIdx.x / 32] = v;
-    __syncthreads();
-    all = shared[0];
-    for (unsigned w = 1; w < SOFTMAX_THREADS / 32; w++)
-        all = MAX ? fmaxf(all, shared[w]) : all + shared[w];
-    __syncthreads();
-    return all;
-}
-
 template <class U>
 __global__ __launch_bounds__(SOFTMAX_THREADS) void softmax_rows(struct tensor x, float scale,
                                                                 struct tensor out)
 {
-    __shared__ float shared[SOFTMAX_THREADS / 32];
-    const float *in = row_of<float>(x, blockIdx.x);
-    float v[SOFTMAX_VALUES], high = -INFINITY, sum = 0.0f;
-    int cols = (int)x.cols;
-
-#pragma unroll
-    for (int i = 0; i < SOFTMAX_VALUES; i++) {
-        int c = i * SOFTMAX_THREADS + (int)threadIdx.x;
-
-        v[i] = c < cols ? in[c] * scale : -INFINITY;
-        high = fmaxf(high, v[i]);
-    }
-    high = block_reduce<true>(high, shared);
-#pragma unroll
-    for (int i = 0; i < SOFTMAX_VALUES; i++) {
-        if (i * SOFTMAX_THREADS + (int)threadIdx.x < cols) {
-            v[i] = expf(v[i] - high);
-            sum += v[i];
-        }
-    }
-    sum = 1.0f / block_reduce<false>(sum, shared);
-    /* All of the row has been read: the barriers above stand between. */
-#pragma unroll
-    for (int i = 0; i < SOFTMAX_VALUES; i++) {
-        int c = i * SOFTMAX_THREADS + (int)threadIdx.x;
-
-        if (c < cols)
-            row_of<U>(out, blockIdx.x)[c] = number<U>::from(v[i] * sum);
-    }
+    soften_row(row_of<float>(x, blockIdx.x), (int)x.cols, scale, row_of<U>(out, blockIdx.x));
 }
 
 template <class R, class U>

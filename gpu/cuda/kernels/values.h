@@ -221,4 +221,58 @@ template <class F> static inline int by_type(enum dtype type, F f)
     return (int)cudaErrorInvalidValue;
 }
 
+constexpr int SOFTMAX_THREADS = 128;
+constexpr int SOFTMAX_VALUES = BACKEND_MAX_KEYS / SOFTMAX_THREADS;
+static_assert(SOFTMAX_VALUES * SOFTMAX_THREADS == BACKEND_MAX_KEYS, "a row is held whole");
+
+/* The maximum or the sum over a block of SOFTMAX_THREADS, the same value in every thread. shared:
+ * one float for each warp. */
+template <bool MAX> __device__ inline float block_reduce(float v, float *shared)
+{
+    float all;
+
+    v = MAX ? warp_max(v) : warp_sum(v);
+    if (threadIdx.x % 32 == 0)
+        shared[threadIdx.x / 32] = v;
+    __syncthreads();
+    all = shared[0];
+    for (unsigned w = 1; w < SOFTMAX_THREADS / 32; w++)
+        all = MAX ? fmaxf(all, shared[w]) : all + shared[w];
+    __syncthreads();
+    return all;
+}
+
+/* out = softmax(scale * in) of `cols` scores, at most BACKEND_MAX_KEYS, by a block of
+ * SOFTMAX_THREADS. They are held in registers, 12 in each thread, so that out may be in. */
+template <class U> __device__ inline void soften_row(const float *in, int cols, float scale, U *out)
+{
+    __shared__ float shared[SOFTMAX_THREADS / 32];
+    float v[SOFTMAX_VALUES], high = -INFINITY, sum = 0.0f;
+
+#pragma unroll
+    for (int i = 0; i < SOFTMAX_VALUES; i++) {
+        int c = i * SOFTMAX_THREADS + (int)threadIdx.x;
+
+        v[i] = c < cols ? in[c] * scale : -INFINITY;
+        high = fmaxf(high, v[i]);
+    }
+    high = block_reduce<true>(high, shared);
+#pragma unroll
+    for (int i = 0; i < SOFTMAX_VALUES; i++) {
+        if (i * SOFTMAX_THREADS + (int)threadIdx.x < cols) {
+            v[i] = expf(v[i] - high);
+            sum += v[i];
+        }
+    }
+    sum = 1.0f / block_reduce<false>(sum, shared);
+    /* All of the row has been read: the barriers above stand between. */
+#pragma unroll
+    for (int i = 0; i < SOFTMAX_VALUES; i++) {
+        int c = i * SOFTMAX_THREADS + (int)threadIdx.x;
+
+        if (c < cols)
+            out[c] = number<U>::from(v[i] * sum);
+    }
+}
+
 #endif

@@ -71,10 +71,10 @@ struct problem {
             std::copy_n(&scores[r * frames], frames, &wide[r * (size_t)cols]);
         matrix m(DTYPE_F32, (int64_t)(heads * n), cols, wide, gap);
         matrix out(DTYPE_F32, (int64_t)n, (int64_t)frames, gap);
-        array<double> statistics(2 * heads * frames + 1, -7.0);
+        const struct align_window window = {(uint32_t)n, (uint32_t)frames, 0, 0};
+        array<double> statistics(k_align_statistics((uint32_t)heads, 1) + 1, -7.0);
 
-        WELL(k_align(nullptr, m.tensor(), (uint32_t)heads, (uint32_t)frames, statistics.p,
-                     out.tensor()));
+        WELL(k_align(nullptr, m.tensor(), (uint32_t)heads, &window, 1, statistics.p, out.tensor()));
         m.get();
         assert_true(statistics.get().back() == -7.0);
         return out.get();
@@ -194,8 +194,10 @@ TEST(test_empty)
                   many = {DTYPE_F32, 65536, 64, 64, nullptr, nullptr};
     struct kv kv = {DTYPE_F32, 1, 4, 1, 2048, nullptr, nullptr};
 
-    WELL(k_align(nullptr, none, 1, 8, nullptr, none));
-    assert_int_not_equal(k_align(nullptr, many, 1, 8, nullptr, many), 0);
+    const struct align_window window = {65536, 8, 0, 0};
+
+    WELL(k_align(nullptr, none, 1, nullptr, 0, nullptr, none));
+    assert_int_not_equal(k_align(nullptr, many, 1, &window, 1, nullptr, many), 0);
     WELL(k_attention_scores(nullptr, none, kv, nullptr, 0, 4, none));
     assert_int_not_equal(k_attention_scores(nullptr, many, kv, nullptr, 0, 4, many), 0);
 }

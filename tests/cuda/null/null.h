@@ -31,10 +31,10 @@
 #define NULL_CALLS(X)                                                                              \
     X(sync), X(alloc), X(put), X(get), X(write), X(read), X(copy), X(linear), X(layer_norm),       \
         X(add), X(embed), X(kv_fill), X(kv_append), X(attention), X(attention_rows),               \
-        X(attention_scores), X(align), X(mel), X(filter_bank), X(choose), X(top), X(lstm),         \
-        X(magnitude), X(conv2d), X(activate), X(instance_norm), X(max_pool), X(resample), X(pool), \
-        X(weighted_stats), X(gather), X(attention_spans), X(follow), X(note), X(post), X(collect), \
-        X(posted), X(record_run), X(fork), X(after)
+        X(attention_scores), X(align), X(warp), X(mel), X(filter_bank), X(choose), X(top),         \
+        X(lstm), X(magnitude), X(conv2d), X(activate), X(instance_norm), X(max_pool), X(resample), \
+        X(pool), X(weighted_stats), X(gather), X(attention_spans), X(follow), X(note), X(post),    \
+        X(collect), X(posted), X(record_run), X(fork), X(after)
 
 #define NULL_CALL(name) NULL_CALL_##name
 enum null_call { NULL_CALLS(NULL_CALL), NULL_CALL_COUNT };

@@ -293,10 +293,27 @@ static int compute_sync(struct backend *be, struct err *err)
     return 0;
 }
 
-static int compute_align(struct backend *be, struct tensor scores, uint32_t heads, uint32_t frames,
-                         struct tensor out, struct err *err)
+static int compute_align(struct backend *be, struct tensor scores, uint32_t heads,
+                         const struct align_window *windows, uint32_t n, struct tensor out,
+                         struct err *err)
 {
     null_computed(be, NULL_CALL_align, out, MADE_UP_ALIGNED);
+    return 0;
+}
+
+/* Rows are evenly spread over the audio. */
+static int compute_warp(struct backend *be, struct tensor matrix,
+                        const struct align_window *windows, uint32_t n,
+                        const struct align_hold *hold, struct tensor work, uint32_t *first_frame,
+                        struct err *err)
+{
+    uint32_t *row = first_frame;
+
+    null_count(be, NULL_CALL_warp);
+    for (uint32_t i = 0; i < n; row += windows[i++].rows)
+        for (uint32_t k = 0; k < windows[i].length; k++)
+            row[windows[i].path + k] = k * windows[i].frames / windows[i].length;
+    null_stored(null_of(be), first_frame);
     return 0;
 }
 
@@ -484,6 +501,7 @@ const struct backend_ops null_operations = {
     .attention_rows = compute_attention_rows,
     .attention_scores = compute_attention_scores,
     .align = compute_align,
+    .warp = compute_warp,
     .mel_new = make_mel,
     .mel_free = free_mel,
     .mel = compute_mel,

@@ -103,7 +103,11 @@ static double seconds(void)
 TEST(paths_agree)
 {
     FILE *f = open_fixture("dtw.txt");
+    struct backend *be;
+    struct err e;
     int cases = 0;
+
+    assert_ok(backend_open_host(0, &be, &e), e);
 
     while (next_line(f)) {
         static int32_t want[TOKENS_MAX + 1];
@@ -112,15 +116,23 @@ TEST(paths_agree)
         uint32_t n, m;
         int at;
         unsigned long long seed;
+        struct align_window window;
         double began;
-        float *cost;
-        struct err e;
+        float *cost, *work;
 
         assert_int_equal(sscanf(line, "%15s %llu %u %u%n", kind, &seed, &n, &m, &at), 4);
         assert_int_equal(integers(line + at, want, TOKENS_MAX + 1), n);
         cost = make_matrix(kind, seed, n, m);
+        window = (struct align_window){n, m, 0, n};
         began = seconds();
-        assert_ok(words_dtw(cost, n, m, have, &e), e);
+        for (size_t i = 0; i < (size_t)n * m; i++)
+            cost[i] = -cost[i];
+        work = malloc((size_t)n * m * sizeof(*work));
+        assert_non_null(work);
+        assert_ok(be->ops->warp(be, tensor_of(DTYPE_F32, cost, n, m), &window, 1, NULL,
+                                tensor_of(DTYPE_F32, work, n, m), have, &e),
+                  e);
+        free(work);
         if (n * m > 100000)
             print_message("  %s %u x %u: %.2f ms\n", kind, n, m, (seconds() - began) * 1e3);
         for (uint32_t i = 0; i < n; i++)
@@ -130,6 +142,7 @@ TEST(paths_agree)
         cases++;
     }
     fclose(f);
+    backend_close(be);
     assert_true(cases >= 18);
 }
 
@@ -303,22 +316,19 @@ static void align_window(struct bench *b, const struct wanted *want, const float
     uint32_t frames = (uint32_t)(want->samples / 320), rows = 4 + want->token_count + 1;
     int32_t tokens[TOKENS_MAX] = {ids->sot, vocabulary_language_id(nano, want->language),
                                   ids->transcribe, ids->no_timestamps};
-    float *matrix = malloc((size_t)rows * frames * sizeof(*matrix));
-    double *logprob = malloc(rows * sizeof(*logprob));
+    uint32_t first_frame[TOKENS_MAX];
+    double logprob[TOKENS_MAX];
+    const struct asr_alignment a = {1, frames, tokens, rows, 4, NULL, first_frame, logprob};
     struct err e;
 
-    assert_true(matrix && logprob && rows <= TOKENS_MAX);
+    assert_true(rows <= TOKENS_MAX);
     memcpy(tokens + 4, want->tokens, want->token_count * sizeof(*tokens));
     tokens[rows - 1] = ids->eot;
     assert_ok(whisper_encode(b->session, &window, 1, &e), e);
-    assert_ok(whisper_align(b->session, 1, tokens, rows, frames, b->heads, b->head_count, matrix,
-                            logprob, &e),
+    assert_ok(whisper_align(b->session, &a, 1, b->heads, b->head_count, NULL, &e), e);
+    assert_ok(words_align(nano, want->language, want->tokens, want->token_count, first_frame,
+                          logprob + 4, 50, ret, &e),
               e);
-    assert_ok(words_align(nano, want->language, want->tokens, want->token_count, matrix, logprob, 4,
-                          frames, 50, ret, &e),
-              e);
-    free(matrix);
-    free(logprob);
 }
 
 /* Largest differences so far. */

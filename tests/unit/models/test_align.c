@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "gpu/backend.h"
+#include "tests/common/warp.h"
 #include "tests/unit/models/recorder.h"
 #include "workers/models/whisper/whisper.h"
 #include "workers/text/tokenizer/vocabulary.h"
@@ -184,9 +185,11 @@ struct rig {
     struct asr_model *w;
     struct asr_session *s;
     int32_t tokens[TOKENS];
-    float *matrix;  /* [TOKENS][FRAMES] */
+    float *matrix;  /* [TOKENS][FRAMES], rows one behind the other */
+    float *wide;    /* the same, as whisper_align gives it */
     double *wanted; /* the same */
     double logprob[TOKENS];
+    uint32_t first_frame[TOKENS];
 };
 
 static void rig_open(struct rig *r)
@@ -197,8 +200,9 @@ static void rig_open(struct rig *r)
     keys = malloc(LAYERS * sizeof(*keys));
     queries = malloc(LAYERS * sizeof(*queries));
     r->matrix = malloc(sizeof(*r->matrix) * TOKENS * FRAMES);
+    r->wide = malloc(sizeof(*r->wide) * TOKENS * FRAMES);
     r->wanted = malloc(sizeof(*r->wanted) * TOKENS * FRAMES);
-    assert_true(keys && queries && r->matrix && r->wanted);
+    assert_true(keys && queries && r->matrix && r->wide && r->wanted);
     assert_ok(backend_open_host(0, &r->be, &e), e);
     assert_ok(whisper_random(&small, 17, r->be, PRECISION_F32, &r->w, &e), e);
     r->tokens[0] = 641;
@@ -225,6 +229,7 @@ static void rig_close(struct rig *r)
     whisper_free(r->w);
     backend_close(r->be);
     free(r->matrix);
+    free(r->wide);
     free(r->wanted);
     free(keys);
     free(queries);
@@ -245,18 +250,43 @@ static void encode(struct rig *r, uint32_t slot, uint32_t seed)
     assert_ok(whisper_encode(r->s, &w, 1, &e), e);
 }
 
+static struct asr_alignment request(struct rig *r, uint32_t slot, const int32_t *tokens, uint32_t n,
+                                    uint32_t frames)
+{
+    return (struct asr_alignment){.slot = slot,
+                                  .frames = frames,
+                                  .tokens = tokens,
+                                  .n = n,
+                                  .text = n > 3 ? 3 : 1,
+                                  .first_frame = r->first_frame,
+                                  .logprob = r->logprob};
+}
+
+/* The path is the one through the matrix. */
+static void check_path(const struct asr_alignment *a, const float *matrix, size_t stride)
+{
+    uint32_t want[TOKENS];
+
+    assert_true(reference_warp(matrix + (a->text - 1) * stride, stride, a->n - a->text, a->frames,
+                               a->hold, want));
+    assert_memory_equal(a->first_frame, want, (a->n - a->text) * sizeof(*want));
+}
+
 /* The text's tokens end with the end of the text. */
 static void align(struct rig *r, uint32_t slot, uint32_t n, uint32_t frames, uint32_t head_count)
 {
     int32_t tokens[TOKENS];
+    struct asr_alignment a = request(r, slot, tokens, n, frames);
     struct err e;
 
     memcpy(tokens, r->tokens, sizeof(tokens));
     tokens[n - 1] = EOT;
     asked = 0;
-    assert_ok(
-        whisper_align(r->s, slot, tokens, n, frames, heads, head_count, r->matrix, r->logprob, &e),
-        e);
+    assert_ok(whisper_align(r->s, &a, 1, heads, head_count, r->wide, &e), e);
+    for (uint32_t i = 0; i < n; i++)
+        memcpy(r->matrix + (size_t)i * frames, r->wide + (size_t)i * FRAMES,
+               frames * sizeof(*r->matrix));
+    check_path(&a, r->wide, FRAMES);
 }
 
 static void check_matrix(struct rig *r, uint32_t n, uint32_t frames, uint32_t head_count)
@@ -273,8 +303,7 @@ static void check_matrix(struct rig *r, uint32_t n, uint32_t frames, uint32_t he
     if (!(worst < 2e-4))
         print_error("%u tokens, %u frames: off by %g of %g\n", n, frames, worst, most);
     assert_true(worst < 2e-4);
-    assert_true(n == 1 || frames == 1 ? most == 0
-                                      : most > 0.05); /* standardised: something to be off from */
+    assert_true(frames == 1 ? most == 0 : most > 0.05); /* standardised: something to be off from */
 }
 
 /* From plain steps of the same tokens. */
@@ -309,7 +338,7 @@ TEST(as_the_formula_says)
         uint32_t n, frames, heads;
     } cases[] = {{12, 1500, 4}, {100, 333, 4}, {TOKENS, 1500, 2}, {65, 7, 3},
                  {5, 1, 4},     {5, 2, 2},     {5, 3, 4},         {5, 4, 4},
-                 {5, 6, 1},     {1, 50, 4},    {2, 51, 4},        {64, 9, 1}};
+                 {5, 6, 1},     {3, 50, 4},    {2, 51, 4},        {64, 9, 1}};
     struct rig r;
 
     rig_open(&r);
@@ -370,15 +399,100 @@ TEST(nothing_else_shows)
     rig_close(&r);
 }
 
+/* Windows together, of different lengths, have the very bits that each has alone: with as many rows
+ * at once as all have, or as a step has; and whether they were encoded with others or not. */
+static void align_together(struct rig *r, uint32_t count, uint32_t align_windows)
+{
+    enum { MOST = 16 };
+    static int32_t tokens[MOST][TOKENS];
+    static uint32_t first[MOST][TOKENS], alone_first[TOKENS];
+    static double logprob[MOST][TOKENS], alone[TOKENS];
+    static struct align_hold hold[TOKENS];
+    struct asr_alignment a[MOST];
+    float *matrix = malloc(sizeof(*matrix) * 4 * TOKENS * FRAMES);
+    size_t at = 0;
+    struct err e;
+
+    assert_non_null(matrix);
+    open_session(
+        r, (struct asr_shape){
+               .slots = MOST, .branches = 2, .align_heads = 4, .align_windows = align_windows});
+    for (uint32_t k = 0; k < TOKENS; k++)
+        hold[k] = (struct align_hold){k * 3, k % 4 ? k * 3 + 40 : UINT32_MAX};
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t n = 2 + (i * 37 + count) % 100;
+
+        encode(r, 15 - i, 40 + i);
+        for (uint32_t k = 0; k < n; k++)
+            tokens[i][k] = k + 1 < n ? (int32_t)((i * 11 + k * 37) % EOT) : EOT;
+        a[i] = request(r, 15 - i, tokens[i], n, 1 + (i * 211 + 300) % FRAMES);
+        a[i].hold = i % 2 ? hold : NULL;
+        a[i].first_frame = first[i];
+        a[i].logprob = logprob[i];
+    }
+    assert_ok(whisper_align(r->s, a, count, heads, 4, matrix, &e), e);
+    for (uint32_t i = 0; i < count; at += a[i++].n) {
+        struct asr_alignment one = a[i];
+
+        check_path(&a[i], matrix + at * FRAMES, FRAMES);
+        one.first_frame = alone_first;
+        one.logprob = alone;
+        assert_ok(whisper_align(r->s, &one, 1, heads, 4, r->wide, &e), e);
+        for (uint32_t k = 0; k < one.n; k++)
+            assert_memory_equal(matrix + (at + k) * FRAMES, r->wide + k * FRAMES,
+                                one.frames * sizeof(*matrix));
+        assert_memory_equal(first[i], alone_first, (one.n - one.text) * sizeof(*alone_first));
+        assert_memory_equal(logprob[i], alone, one.n * sizeof(*alone));
+        assert_ok(whisper_step(r->s, &(struct asr_row){one.slot, 0, one.n, 3}, 1, NULL, &e), e);
+    }
+    free(matrix);
+}
+
+TEST(windows_together)
+{
+    static const uint32_t counts[] = {1, 2, 8, 16};
+    struct rig r;
+
+    rig_open(&r);
+    for (int records = 0; records < 2; records++) {
+        for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+            align_together(&r, counts[i], 4);
+        align_together(&r, 4, 1); /* in the rows of a step */
+        if (!records)
+            recorder_install(r.be);
+    }
+    rig_close(&r);
+}
+
 static void refused(struct rig *r, int code, uint32_t slot, uint32_t n, uint32_t frames,
                     const struct whisper_head *h, uint32_t head_count)
 {
+    struct asr_alignment a = request(r, slot, r->tokens, n, frames);
     struct err e = {0};
 
-    assert_int_equal(
-        whisper_align(r->s, slot, r->tokens, n, frames, h, head_count, r->matrix, r->logprob, &e),
-        code);
+    assert_int_equal(whisper_align(r->s, &a, 1, h, head_count, r->wide, &e), code);
     assert_true(e.msg[0] != 0);
+}
+
+/* Together they are refused as well; and what is too much. */
+static void refused_together(struct rig *r)
+{
+    struct asr_alignment two[2] = {request(r, 0, r->tokens, 100, 80),
+                                   request(r, 0, r->tokens, 100, 80)};
+    struct err e = {0};
+
+    assert_int_equal(whisper_align(r->s, two, 0, heads, 1, NULL, &e), ERR_DEVICE);
+    assert_int_equal(whisper_align(r->s, two, 2, heads, 1, NULL, &e), ERR_DEVICE); /* one slot */
+    encode(r, 1, 2);
+    two[1].slot = 1;
+    assert_ok(whisper_align(r->s, two, 2, heads, 1, NULL, &e), e);
+    two[1].n = TOKENS - 99;
+    assert_int_equal(whisper_align(r->s, two, 2, heads, 1, NULL, &e), ERR_DEVICE);
+    two[1].n = 100;
+    two[1].text = 0;
+    assert_int_equal(whisper_align(r->s, two, 2, heads, 1, NULL, &e), ERR_DEVICE);
+    two[1].text = 100;
+    assert_int_equal(whisper_align(r->s, two, 2, heads, 1, NULL, &e), ERR_DEVICE);
 }
 
 TEST(refusals)
@@ -416,6 +530,7 @@ TEST(refusals)
     assert_int_equal(whisper_step(r.s, &(struct asr_row){0, 0, 1, 1}, 1, NULL, &e), ERR_DEVICE);
     align(&r, 0, 100, 80, 3);
     check_matrix(&r, 100, 80, 3);
+    refused_together(&r);
     poison = true;
     refused(&r, ERR_MODEL, 0, 9, 80, heads, 3);
     poison = false;

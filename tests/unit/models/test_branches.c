@@ -462,8 +462,14 @@ TEST(overwritten)
     const int32_t tokens[] = {3, 14, 15, 92, 65, 35}, other[] = {3, 14, 88};
     float have[3 * VOCAB], *want, *want_other;
     const struct whisper_head head = {0, 0};
-    float matrix[4 * 100];
+    uint32_t first_frame[3];
     double logprob[4];
+    const struct asr_alignment aligned = {.frames = 100,
+                                          .tokens = tokens,
+                                          .n = 4,
+                                          .text = 1,
+                                          .first_frame = first_frame,
+                                          .logprob = logprob};
     struct rig r;
     struct err e;
 
@@ -500,7 +506,7 @@ TEST(overwritten)
     same_logits(have, want + 4 * VOCAB);
     /* Tokens that are aligned are fed to branch 0. */
     share_tokens(&r, tokens, 4);
-    assert_ok(whisper_align(r.s, 0, tokens, 4, 100, &head, 1, matrix, logprob, &e), e);
+    assert_ok(whisper_align(r.s, &aligned, 1, &head, 1, NULL, &e), e);
     refuse_rows(&r, &(struct asr_row){0, 1, 1, 1}, 1);
     assert_ok(whisper_step(r.s, &(struct asr_row){0, 0, 4, 65}, 1, have, &e), e);
     same_logits(have, want + 4 * VOCAB);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "gpu/backend.h"
+#include "tests/common/warp.h"
 #include "workers/models/asr_model.h"
 #include "workers/models/whisper/whisper.h"
 #include "workers/text/tokenizer/vocabulary.h"
@@ -83,6 +84,7 @@ static struct asr_session describe(struct asr_shape shape)
     return (struct asr_session){
         .rows = shape.slots * shape.branches,
         .windows = windows < shape.slots ? windows : shape.slots,
+        .align_tokens = 4 * 448,
         .ahead = shape.branches == 1 && getenv("NIGHTSHIFT_FAKE_AHEAD") != NULL,
     };
 }
@@ -356,23 +358,46 @@ static int branch(struct asr_session *session, const struct asr_move *moves, uin
 }
 
 /* Each text token is heard 200 ms after the one before, and seldom sure. */
-static int align(struct asr_session *session, uint32_t slot, const int32_t *tokens, uint32_t n,
-                 uint32_t frames, float *matrix, double *logprob, struct err *err)
+static int align_one(struct session *s, const struct asr_alignment *w, struct err *err)
 {
-    struct session *s = of(session);
+    uint32_t n = w->n - w->text;
+    float *value;
+    int rc = 0;
+
     fake.align_calls++;
-    if (slot >= s->slots || !s->slot[slot].script || n < PROMPT + 2 || !frames || tokens[0] != SOT)
+    if (w->slot >= s->slots || !s->slot[w->slot].script || w->n < PROMPT + 2 || !w->frames ||
+        w->tokens[0] != SOT || w->text != PROMPT + 1)
         return err_set(err, ERR_DEVICE, "an alignment that cannot be");
     if (fake.align_fails && fake.align_calls == fake.align_fails)
         return err_set(err, ERR_VRAM, "no room to align");
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t at = i > PROMPT ? 10 * (i - PROMPT) : 0;
+    value = malloc((size_t)n * w->frames * sizeof(*value));
+    if (!value)
+        return err_set(err, ERR_NOMEM, "no memory to align");
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t k = 0; k < w->frames; k++)
+            value[(size_t)i * w->frames + k] = k >= 10 * i && k < 10 * i + 10 ? 3.0f : -0.5f;
+    if (!reference_warp(value, w->frames, n, w->frames, w->hold, w->first_frame))
+        rc = err_set(err, ERR_NOMEM, "no memory to align");
+    for (uint32_t i = 0; i < w->n; i++)
+        w->logprob[i] = i > PROMPT ? -0.25 : 0;
+    free(value);
+    return rc;
+}
 
-        for (uint32_t k = 0; k < frames; k++)
-            matrix[(size_t)i * frames + k] = k >= at && k < at + 10 ? 3.0f : -0.5f;
-        logprob[i] = i > PROMPT ? -0.25 : 0;
-    }
-    return 0;
+static int align(struct asr_session *session, const struct asr_alignment *windows, uint32_t n,
+                 struct err *err)
+{
+    uint32_t tokens = 0;
+    int rc = 0;
+
+    fake.largest_align = n > fake.largest_align ? n : fake.largest_align;
+    for (uint32_t i = 0; i < n; i++)
+        tokens += windows[i].n;
+    if (n == 0 || tokens > session->align_tokens)
+        return err_set(err, ERR_DEVICE, "%u tokens that cannot be", tokens);
+    for (uint32_t i = 0; rc == 0 && i < n; i++)
+        rc = align_one(of(session), &windows[i], err);
+    return rc;
 }
 
 struct asr_model *fake_whisper(struct vocabulary *vocab)

@@ -55,7 +55,8 @@ struct fake_state {
     uint32_t largest_encode;
     uint32_t most_waves; /* under way together */
     uint32_t largest_step;
-    uint32_t align_calls, align_fails;        /* ERR_VRAM from the align_fails-th one; 0: none */
+    uint32_t align_calls, align_fails;        /* windows; ERR_VRAM of the align_fails-th; 0: none */
+    uint32_t largest_align;                   /* windows of a call */
     struct fake_prompt prompts[FAKE_PROMPTS]; /* the first ones, as their windows' text begins */
     uint32_t prompt_count;
     void (*on_window)(const struct asr_window *w); /* told of all that is encoded */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "gpu/backend.h"
+#include "tests/common/warp.h"
 #include "workers/models/asr_model.h"
 #include "workers/text/tokenizer/vocabulary.h"
 
@@ -28,6 +29,7 @@ static const char *const words[OTHER_WORDS] = {
     " un",   " deux", " trois", " quatre", " cinq",  " six",   " sept",   " huit"};
 
 struct other_seen other_seen;
+int32_t other_damaged = -1;
 
 struct model {
     struct asr_model asr;
@@ -161,7 +163,9 @@ static int session_new(struct asr_model *m, struct asr_shape shape, struct asr_s
     s->m = model_of(m);
     s->slot_count = shape.slots;
     s->branches = shape.branches ? shape.branches : 1;
-    s->asr = (struct asr_session){.rows = s->slot_count * s->branches + 8, .windows = 1};
+    s->asr = (struct asr_session){.rows = s->slot_count * s->branches + 8,
+                                  .windows = 1,
+                                  .align_tokens = 2 * POSITIONS + POSITIONS / 2};
     s->slots = calloc(s->slot_count, sizeof(*s->slots));
     s->choices = calloc(s->asr.rows, sizeof(*s->choices));
     s->top = calloc((size_t)s->asr.rows * (s->branches + 1), sizeof(*s->top));
@@ -251,11 +255,17 @@ static int encoded(struct asr_session *session, bool wait, uint32_t *ret, struct
 
 /* ---- the decoder */
 
+static uint32_t prompt_len(const struct session *s)
+{
+    int32_t start[ASR_PROMPT_MAX];
+
+    return prompt(s->m->asr.vocab, (struct asr_task){0}, start);
+}
+
 /* One token ahead of all others. At the start it is the language. */
 static void favour(struct session *s, const struct slot *slot, const struct asr_row *row)
 {
-    int32_t start[ASR_PROMPT_MAX];
-    uint32_t last = prompt(s->m->asr.vocab, (struct asr_task){0}, start) - 1;
+    uint32_t last = prompt_len(s) - 1;
     int32_t token = slot->language;
 
     if (row->pos >= last)
@@ -324,29 +334,53 @@ static int branch(struct asr_session *session, const struct asr_move *moves, uin
 }
 
 /* A text token is said in its word's time, the end after the last. */
-static int align(struct asr_session *session, uint32_t slot, const int32_t *tokens, uint32_t n,
-                 uint32_t frames, float *matrix, double *logprob, struct err *err)
+static int align_one(const struct session *s, const struct asr_alignment *a, struct err *err)
 {
-    const struct session *s = of(session);
-    const struct slot *w = &s->slots[slot];
-    int32_t start[ASR_PROMPT_MAX];
-    uint32_t first = prompt(s->m->asr.vocab, (struct asr_task){0}, start), k = 0;
+    const struct slot *w = &s->slots[a->slot];
+    uint32_t n = a->n - a->text, k = 0;
+    float *value;
+    int rc = 0;
 
-    if (tokens[0] != START || tokens[n - 1] != END || frames > STEPS)
+    if (a->tokens[0] != START || a->tokens[a->n - 1] != END || a->frames > STEPS ||
+        a->text != prompt_len(s))
         return err_set(err, ERR_DEVICE, "an alignment that cannot be");
+    if (a->tokens[a->text] == other_damaged)
+        return err_set(err, ERR_MODEL, "its numbers are none");
     other_seen.aligned++;
+    value = malloc((size_t)n * a->frames * sizeof(*value));
+    if (!value)
+        return err_set(err, ERR_NOMEM, "no memory to align");
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t from = 0;
+        uint32_t from;
 
         while (k < w->count && w->text[k] >= END)
             k++;
-        if (i + 1 >= first)
-            from = k < w->count ? w->unit[k++] * UNIT_STEPS : frames;
-        for (uint32_t f = 0; f < frames; f++)
-            matrix[(size_t)i * frames + f] = f >= from && f < from + UNIT_STEPS ? 3.0f : -0.5f;
-        logprob[i] = i >= first && tokens[i] < END ? -0.25 : 0;
+        from = k < w->count ? w->unit[k++] * UNIT_STEPS : a->frames;
+        for (uint32_t f = 0; f < a->frames; f++)
+            value[(size_t)i * a->frames + f] = f >= from && f < from + UNIT_STEPS ? 3.0f : -0.5f;
     }
-    return 0;
+    if (!reference_warp(value, a->frames, n, a->frames, a->hold, a->first_frame))
+        rc = err_set(err, ERR_NOMEM, "no memory to align");
+    for (uint32_t i = 0; i < a->n; i++)
+        a->logprob[i] = i >= a->text && a->tokens[i] < END ? -0.25 : 0;
+    free(value);
+    return rc;
+}
+
+static int align(struct asr_session *session, const struct asr_alignment *windows, uint32_t n,
+                 struct err *err)
+{
+    uint32_t tokens = 0;
+    int rc = 0;
+
+    other_seen.most_aligned = n > other_seen.most_aligned ? n : other_seen.most_aligned;
+    for (uint32_t i = 0; i < n; i++)
+        tokens += windows[i].n;
+    if (n == 0 || tokens > session->align_tokens)
+        return err_set(err, ERR_DEVICE, "%u tokens that cannot be", tokens);
+    for (uint32_t i = 0; rc == 0 && i < n; i++)
+        rc = align_one(of(session), &windows[i], err);
+    return rc;
 }
 
 /* ---- opening */

@@ -27,9 +27,11 @@ struct other_kind {
 struct other_seen {
     uint32_t windows, longest; /* and the samples of the longest of them */
     uint32_t prompts, prompt_len;
-    uint32_t aligned;
+    uint32_t aligned, most_aligned; /* windows, and of a call */
 };
 extern struct other_seen other_seen;
+/* A window whose text begins with this word cannot be aligned (ERR_MODEL); -1: none. */
+extern int32_t other_damaged;
 
 /* " eins" and so on. Static. */
 const char *other_word(uint32_t number);

@@ -16,17 +16,18 @@ static const struct other_kind timed = {.languages = true, .timed = true, .align
 static struct asr_model *model;
 static struct transcribe_params params;
 
-static struct transcriber *begin(struct other_kind kind)
+static struct transcriber *begin_slots(struct other_kind kind, uint32_t slots)
 {
+    struct silero *vad = params.vad_model[0] ? fake_silero() : NULL;
     struct transcriber *t;
     struct err e;
 
     assert_ok(other_open(kind, &model, &e), e);
-    assert_ok(
-        transcriber_new(model, params.vad_model[0] ? fake_silero() : NULL, &params, 2, 0, &t, &e),
-        e);
+    assert_ok(transcriber_new(model, vad, &params, slots, 0, &t, &e), e);
     return t;
 }
+
+static struct transcriber *begin(struct other_kind kind) { return begin_slots(kind, 2); }
 
 static void end(struct transcriber *t)
 {
@@ -258,6 +259,78 @@ TEST(its_own_alignment)
                      (long long)h.end_ms[i], (long long)at);
     }
     end(t);
+}
+
+#define MANY 16
+
+/* Recordings of different lengths, each a lane: the words of all of them. failed: one that fails.
+ */
+static void hear_many(struct heard *h, uint32_t count, uint32_t slots, uint32_t failed)
+{
+    struct transcriber *t = begin_slots(timed, slots);
+    struct lane *lane;
+    struct err e;
+
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t parts = 0;
+
+        h[i] = (struct heard){0};
+        add(&h[i].r, &parts, i == failed ? 7 : (int)(i * 5 % 7), i == failed ? 1 : 1 + i % 6);
+        add(&h[i].r, &parts, -1, 1 + i % 3);
+        add(&h[i].r, &parts, (int)(i % 7), 1 + i * 3 % 8);
+        assert_ok(
+            transcriber_add(t, 0, NULL, i, recording_source(&h[i].r), take_words, &h[i], &lane, &e),
+            e);
+    }
+    recording_finish(t);
+    for (uint32_t i = 0; i < count; i++)
+        assert_int_equal(h[i].r.code, i == failed ? ERR_MODEL : 0);
+    end(t);
+}
+
+/* The words of windows that wait for each other are those that each gets at once; all end, also
+ * the last; and no call takes more than a session has room for. */
+TEST(words_together)
+{
+    static struct heard alone[MANY], together[MANY];
+    static const uint32_t counts[] = {1, 2, 8, 16};
+
+    transcribe_params_default(&params);
+    params.word_timestamps = true;
+    for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++) {
+        uint32_t n = counts[k];
+
+        hear_many(alone, n, 1, MANY);
+        assert_int_equal(other_seen.most_aligned, 1);
+        hear_many(together, n, 128, MANY);
+        assert_true(n == 1 || other_seen.most_aligned > 1);
+        assert_true(n < 16 || other_seen.most_aligned > 4);
+        for (uint32_t i = 0; i < n; i++) {
+            assert_true(alone[i].words > 0);
+            assert_int_equal(together[i].words, alone[i].words);
+            assert_memory_equal(together[i].start_ms, alone[i].start_ms, sizeof(alone[i].start_ms));
+            assert_memory_equal(together[i].end_ms, alone[i].end_ms, sizeof(alone[i].end_ms));
+            recording_equal(&together[i].r, &alone[i].r);
+        }
+    }
+}
+
+/* One of those that are asked for together cannot be aligned: its lane fails, and no other. */
+TEST(one_of_many_fails)
+{
+    static struct heard whole[MANY], rest[MANY];
+
+    transcribe_params_default(&params);
+    params.word_timestamps = true;
+    hear_many(whole, 8, 128, MANY);
+    other_damaged = 7;
+    hear_many(rest, 8, 128, 3);
+    other_damaged = -1;
+    for (uint32_t i = 0; i < 8; i++)
+        if (i != 3) {
+            assert_memory_equal(rest[i].start_ms, whole[i].start_ms, sizeof(whole[i].start_ms));
+            recording_equal(&rest[i].r, &whole[i].r);
+        }
 }
 
 /* ---- what it cannot do */

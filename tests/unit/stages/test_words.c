@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "base/number.h"
+#include "gpu/backend.h"
 #include "tests/common/nomem.h"
 #include "workers/stages/transcribe/outcome/words.h"
 
@@ -145,12 +146,31 @@ TEST(test_split_random)
 
 /* ---- paths */
 
+static struct backend *be;
+
+/* The operation, by costs. */
+static void find_path(const float *cost, uint32_t n, uint32_t m, uint32_t *ret)
+{
+    const struct align_window window = {n, m, 0, n};
+    float *value = malloc((size_t)n * m * sizeof(*value)),
+          *work = malloc((size_t)n * m * sizeof(*work));
+    struct err e;
+
+    assert_true(value && work);
+    for (size_t i = 0; i < (size_t)n * m; i++)
+        value[i] = -cost[i];
+    assert_ok(be->ops->warp(be, tensor_of(DTYPE_F32, value, n, m), &window, 1, NULL,
+                            tensor_of(DTYPE_F32, work, n, m), ret, &e),
+              e);
+    free(value);
+    free(work);
+}
+
 static void path(uint32_t n, uint32_t m, const float *cost, const uint32_t *want)
 {
     uint32_t have[8];
-    struct err e;
 
-    assert_ok(words_dtw(cost, n, m, have, &e), e);
+    find_path(cost, n, m, have);
     for (uint32_t i = 0; i < n; i++)
         assert_int_equal(have[i], want[i]);
 }
@@ -161,7 +181,6 @@ TEST(test_dtw)
                        far[] = {3e38f, 3e38f, 3e38f, 3e38f, 3e38f, 3e38f},
                        inf[] = {-INFINITY, INFINITY, -INFINITY, INFINITY, NAN, INFINITY};
     uint32_t have[3];
-    struct err e;
 
     path(1, 1, two, (const uint32_t[]){0});
     path(1, 4, two, (const uint32_t[]){0});
@@ -171,9 +190,9 @@ TEST(test_dtw)
     for (int i = 0; i < 3; i++) {
         const float *bad = i == 0 ? nan : i == 1 ? far : inf;
 
-        assert_ok(words_dtw(bad, 3, 2, have, &e), e);
+        find_path(bad, 3, 2, have);
         assert_true(have[0] == 0 && have[1] <= have[2] && have[2] < 2);
-        assert_ok(words_dtw(bad, 2, 3, have, &e), e);
+        find_path(bad, 2, 3, have);
         assert_true(have[0] == 0 && have[1] < 3);
     }
 }
@@ -222,37 +241,25 @@ TEST(test_dtw_best)
         uint32_t n = 1 + (uint32_t)(number_uniform(3, at++) * 5), first[5];
         uint32_t m = 1 + (uint32_t)(number_uniform(3, at++) * 6);
         float cost[30];
-        struct err e;
 
         for (uint32_t i = 0; i < n * m; i++)
             cost[i] = (float)(number_uniform(3, at++) - 0.5);
-        assert_ok(words_dtw(cost, n, m, first, &e), e);
+        find_path(cost, n, m, first);
         assert_true(fabs(cost_of(cost, n, m, first) - cheapest(cost, n, m, 0, 0)) < 1e-5);
     }
 }
 
 /* ---- all of it */
 
-#define PROMPT 4
-#define FRAMES 100
-
-/* Attention of each row on its own stretch, from begins[i] to begins[i + 1] frames, and against the
- * rest: with nothing there the path could as well begin a frame earlier. */
+/* Each token begins at a frame, and the end at the last one of begins. */
 static void align(const int32_t *tokens, uint32_t n, const uint32_t *begins, struct words *ret)
 {
-    float *matrix = calloc((PROMPT + n + 1) * FRAMES, sizeof(*matrix));
-    double logprob[PROMPT + 16] = {0};
+    double logprob[16] = {0};
     struct err e;
 
-    assert_non_null(matrix);
-    for (uint32_t i = 0; i <= n; i++)
-        for (uint32_t j = 0; j < FRAMES; j++)
-            matrix[(PROMPT - 1 + i) * FRAMES + j] =
-                j >= begins[i] && j < (i < n ? begins[i + 1] : FRAMES) ? 1.0f : -1.0f;
     for (uint32_t i = 0; i < n; i++)
-        logprob[PROMPT + i] = i % 2 ? HALF : 0.0;
-    assert_ok(words_align(vocab, "en", tokens, n, matrix, logprob, PROMPT, FRAMES, 50, ret, &e), e);
-    free(matrix);
+        logprob[i] = i % 2 ? HALF : 0.0;
+    assert_ok(words_align(vocab, "en", tokens, n, begins, logprob, 50, ret, &e), e);
 }
 
 static void word_is(const struct word *w, float start, float end, float probability)
@@ -312,28 +319,30 @@ TEST(test_align_bounds)
 {
     enum { N = 440 };
     static int32_t tokens[N];
-    static double logprob[N + PROMPT + 1];
+    static double logprob[N];
+    static uint32_t first[N + 1];
     static const uint32_t widths[] = {1, 2, 1500};
 
     for (uint32_t i = 0; i < N; i++)
         tokens[i] = (int32_t)(number_uniform(4, i) * EOT);
     for (size_t k = 0; k < 3; k++) {
         uint32_t m = widths[k];
-        float *matrix = malloc((N + PROMPT + 1) * m * sizeof(*matrix)), last = 0.0f;
+        float *cost = malloc((N + 1) * m * sizeof(*cost)), last = 0.0f;
         struct words w;
         struct err e;
 
-        assert_non_null(matrix);
-        for (uint32_t i = 0; i < (N + PROMPT + 1) * m; i++)
-            matrix[i] = (float)number_uniform(5, i);
-        assert_ok(words_align(vocab, "en", tokens, N, matrix, logprob, PROMPT, m, 50, &w, &e), e);
+        assert_non_null(cost);
+        for (uint32_t i = 0; i < (N + 1) * m; i++)
+            cost[i] = -(float)number_uniform(5, i);
+        find_path(cost, N + 1, m, first);
+        assert_ok(words_align(vocab, "en", tokens, N, first, logprob, 50, &w, &e), e);
         for (uint32_t i = 0; i < w.count; i++) {
             assert_true(w.words[i].start >= last && w.words[i].end >= w.words[i].start);
             assert_true(w.words[i].end <= (float)m / 50.0f);
             last = w.words[i].start;
         }
         words_free(&w);
-        free(matrix);
+        free(cost);
     }
 }
 
@@ -396,10 +405,10 @@ TEST(test_fit)
 static int align_whole(void *arg, struct err *err)
 {
     static const int32_t tokens[] = {QUOTE, DA, GO, S, STOP};
-    static float matrix[(PROMPT + 6) * FRAMES];
-    static double logprob[PROMPT + 6];
+    static const uint32_t first[6] = {0};
+    static double logprob[5];
     struct words w = {0};
-    int rc = words_align(vocab, "en", tokens, 5, matrix, logprob, PROMPT, FRAMES, 50, &w, err);
+    int rc = words_align(vocab, "en", tokens, 5, first, logprob, 50, &w, err);
 
     (void)arg;
     assert_true(rc == 0 || !w.words);
@@ -413,8 +422,13 @@ int main(void)
 {
     int rc;
 
+    struct err e;
+
+    if (backend_open_host(1, &be, &e) != 0)
+        return 1;
     vocab = vocabulary(NULL);
     rc = suite_run(NULL, NULL);
     vocabulary_free(vocab);
+    backend_close(be);
     return rc;
 }

@@ -34,13 +34,12 @@ uint32_t whisper_prompt(const struct vocabulary *v, struct asr_task task, int32_
     return n;
 }
 
-static int align(struct asr_session *s, uint32_t slot, const int32_t *tokens, uint32_t n,
-                 uint32_t frames, float *matrix, double *logprob, struct err *err)
+static int align(struct asr_session *s, const struct asr_alignment *windows, uint32_t n,
+                 struct err *err)
 {
     const struct whisper *w = whisper_session_of(s)->w;
 
-    return whisper_align(s, slot, tokens, n, frames, w->heads, w->asr.align_heads, matrix, logprob,
-                         err);
+    return whisper_align(s, windows, n, w->heads, w->asr.align_heads, NULL, err);
 }
 
 static uint64_t predict(const struct asr_model *m, bool halves, struct asr_shape shape)

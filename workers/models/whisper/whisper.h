@@ -102,11 +102,12 @@ struct whisper_head {
     uint32_t layer, head; /* of the decoder */
 };
 
-/* asr_ops.align by given heads of the cross-attention; frames: encoder positions of 20 ms, 1 ..
- * 1500; matrix: gpu/backend.h, align. */
-int whisper_align(struct asr_session *s, uint32_t slot, const int32_t *tokens, uint32_t n,
-                  uint32_t frames, const struct whisper_head *heads, uint32_t head_count,
-                  float *matrix, double *logprob, struct err *err);
+/* asr_ops.align by given heads of the cross-attention. matrix: NULL, or host memory
+ * [tokens of all windows][WHISPER_POSITIONS], is set: what the paths go through (gpu/backend.h,
+ * align), row i of a window for its token i + 1. */
+int whisper_align(struct asr_session *s, const struct asr_alignment *windows, uint32_t n,
+                  const struct whisper_head *heads, uint32_t head_count, float *matrix,
+                  struct err *err);
 
 /* Copies of a slot's log-mel [mel_bins][3000] and encoder output [1500][d_model] as float32, for
  * parity tests and tools. ERR_EMPTY: it is not the last window of the last whisper_encode. */

@@ -127,6 +127,7 @@ struct whisper_session {
     struct asr_shape shape; /* without zeros for what is chosen */
     uint32_t top;           /* candidates of a row; 0: none, a window has one branch */
     uint32_t own_slots;     /* slots * branches */
+    uint32_t pass_rows;     /* rows that an alignment feeds at once: at least asr.rows */
     int64_t peek;     /* slot whose window was put into the scratch tensors last; -1: none, or not
                          whole */
     uint32_t peek_at; /* which of the windows there it is */
@@ -160,19 +161,20 @@ struct whisper_session {
     struct tensor qkv;          /* [W * 1500][3d] */
     struct tensor ffn;          /* [W * 1500][ffn] */
     struct tensor output;       /* [W * 1500][d] float32 */
-    /* and of `asr.rows` rows (here R). */
-    struct tensor step_x; /* [R][d] float32 */
+    /* and of `asr.rows` rows (here R) or `pass_rows` (here P). */
+    struct tensor step_x; /* [P][d] float32 */
     struct tensor step_h, step_attended, step_q, step_qkv, step_ffn;
     struct tensor logits;         /* [R][vocabulary] float32, rows at multiples of 16 bytes */
-    struct token_row *rows;       /* [R] */
-    struct choice_ask *asks;      /* [R] */
-    struct choice *choices;       /* [R] */
+    struct token_row *rows;       /* [P] */
+    struct choice_ask *asks;      /* [P] */
+    struct choice *choices;       /* [P] */
     struct candidate *candidates; /* [R][top] */
     struct token_tail *tails;     /* [R], by own slot */
     uint16_t *lies_in;            /* [own_slots][positions]; in a session of several branches */
-    /* T: the most tokens of a window. */
+    /* T: asr.align_tokens. */
     struct tensor scores;  /* [align_heads * T][1500] float32 */
     struct tensor aligned; /* [T][1500] float32 */
+    uint32_t *first_frame; /* [T] */
 
     /* Host memory: what a call is about to give to the device, */
     struct audio *audio; /* [windows] */
@@ -184,6 +186,10 @@ struct whisper_session {
     uint32_t *answered; /* [R] */
     struct choice *from_choices;
     struct candidate *from_candidates;
+    /* For alignments: of each window, and of each token. */
+    struct align_window *to_windows; /* [T] */
+    struct align_hold *to_hold;      /* [T] */
+    uint32_t *from_first_frame;      /* [T] */
 };
 
 static inline struct whisper_session *whisper_session_of(struct asr_session *s)
@@ -212,12 +218,14 @@ int whisper_send_rows(struct whisper_session *s, uint32_t n, uint32_t width, str
 /* How many rows a step of n has with its padding, because devices that record steps prepare
  * themselves for each number; n itself elsewhere. index: its place among them. */
 uint32_t whisper_step_width(const struct whisper_session *s, uint32_t n, uint32_t *index);
+/* The same of a pass, whose number of rows has no place. */
+uint32_t whisper_pass_width(const struct whisper_session *s, uint32_t n);
 
-/* whisper_align's request to a step: the scores of these heads for the first `rows` rows, which are
- * tokens [at, at + rows) of `tokens`. */
+/* whisper_align's request to a pass: the scores of these heads for the first `rows` rows, which are
+ * tokens [at, at + rows) of all windows together. */
 struct look {
     const struct whisper_head *heads;
-    uint32_t head_count, frames;
+    uint32_t head_count, frames; /* frames: the most that a window has */
     uint32_t tokens, at, rows;
 };
 
@@ -225,7 +233,8 @@ struct look {
  */
 int whisper_step_layers(struct whisper_session *s, uint32_t n, const struct look *look,
                         struct err *err);
-int whisper_step_logits(struct whisper_session *s, uint32_t n, struct err *err);
+/* Of rows [first, first + n), to the first n of s->logits; n <= asr.rows. */
+int whisper_step_logits(struct whisper_session *s, uint32_t first, uint32_t n, struct err *err);
 /* The scores of the heads of this layer, q being its queries. */
 int whisper_look(struct whisper_session *s, uint32_t layer, struct tensor q,
                  const struct look *look, struct err *err);

@@ -71,12 +71,18 @@ static uint64_t window_bytes(const struct whisper_config *c, uint64_t size)
            positions * (d * (6 * size + 2 * sizeof(float)) + c->encoder_ffn * size);
 }
 
-static uint64_t row_bytes(const struct whisper_config *c, uint64_t size)
+/* A row of a step, or of an alignment's pass, which has no logits of its own. */
+static uint64_t pass_row_bytes(const struct whisper_config *c, uint64_t size)
 {
     uint64_t d = c->d_model;
 
-    return d * (6 * size + sizeof(float)) + c->decoder_ffn * size +
-           c->vocab_size * (uint64_t)sizeof(float);
+    return d * (6 * size + sizeof(float)) + c->decoder_ffn * size + sizeof(struct token_row) +
+           sizeof(struct choice_ask) + sizeof(struct choice);
+}
+
+static uint64_t row_bytes(const struct whisper_config *c, uint64_t size)
+{
+    return pass_row_bytes(c, size) + c->vocab_size * (uint64_t)sizeof(float);
 }
 
 /* The backend's scratch memory: one window's keys and values during its attention, and its audio;
@@ -91,10 +97,18 @@ static uint64_t scratch_bytes(const struct whisper_config *c, enum precision p, 
            (eight ? rows * widest : 0);
 }
 
-/* The buffers of whisper_align. */
-static uint64_t align_bytes(const struct whisper_config *c, uint64_t heads)
+/* The buffers of whisper_align; rows: those that a step has. */
+static uint64_t align_bytes(const struct whisper_config *c, struct asr_shape shape, uint64_t rows,
+                            uint64_t size)
 {
-    return heads ? (heads + 1) * c->max_target_positions * WHISPER_POSITIONS * sizeof(float) : 0;
+    uint64_t windows = shape.align_windows ? shape.align_windows : 1;
+    uint64_t tokens = windows * c->max_target_positions;
+    uint64_t more = windows > 1 && tokens > rows ? tokens - rows : 0;
+
+    if (!shape.align_heads)
+        return 0;
+    return (shape.align_heads + 1) * tokens * WHISPER_POSITIONS * sizeof(float) +
+           tokens * sizeof(uint32_t) + more * pass_row_bytes(c, size);
 }
 
 uint64_t whisper_predict_bytes(const struct whisper_config *c, enum precision precision,
@@ -111,7 +125,7 @@ uint64_t whisper_predict_bytes(const struct whisper_config *c, enum precision pr
     return weight_bytes(c, precision, halves) + scratch_bytes(c, precision, windows) +
            shape.slots * layers * (keys_bytes(c, WHISPER_POSITIONS, dtype_size(cross)) + scales) +
            branches * layers * keys_bytes(c, c->max_target_positions, size) +
-           rows * (row_bytes(c, size) + shared) + align_bytes(c, shape.align_heads) +
+           rows * (row_bytes(c, size) + shared) + align_bytes(c, shape, rows, size) +
            windows * window_bytes(c, size);
 }
 
@@ -185,7 +199,7 @@ static size_t place_tensors(struct whisper_session *s, char *base)
     int64_t d = c->d_model, n = s->asr.rows;
     int64_t frames = (int64_t)s->shape.windows * WHISPER_FRAMES;
     int64_t positions = (int64_t)s->shape.windows * WHISPER_POSITIONS;
-    int64_t aligned = s->shape.align_heads ? c->max_target_positions : 0; /* tokens */
+    int64_t aligned = s->shape.align_heads ? s->asr.align_tokens : 0, pass = s->pass_rows;
     size_t positions_max = c->max_target_positions;
     int64_t vocab = (c->vocab_size + ROW_ALIGN - 1) / ROW_ALIGN * ROW_ALIGN;
     enum dtype t = s->w->type, in = precision_input(s->w->asr.precision);
@@ -208,26 +222,28 @@ static size_t place_tensors(struct whisper_session *s, char *base)
         {&s->qkv, t, positions, 3 * d},
         {&s->ffn, t, positions, c->encoder_ffn},
         {&s->output, DTYPE_F32, positions, d},
-        {&s->step_x, DTYPE_F32, n, d},
-        {&s->step_h, t, n, d},
-        {&s->step_attended, t, n, d},
-        {&s->step_q, t, n, d},
-        {&s->step_qkv, t, n, 3 * d},
-        {&s->step_ffn, t, n, c->decoder_ffn},
+        {&s->step_x, DTYPE_F32, pass, d},
+        {&s->step_h, t, pass, d},
+        {&s->step_attended, t, pass, d},
+        {&s->step_q, t, pass, d},
+        {&s->step_qkv, t, pass, 3 * d},
+        {&s->step_ffn, t, pass, c->decoder_ffn},
         {&s->logits, DTYPE_F32, n, vocab},
         {&s->scores, DTYPE_F32, s->shape.align_heads * aligned, WHISPER_POSITIONS},
         {&s->aligned, DTYPE_F32, aligned, WHISPER_POSITIONS},
     };
     const struct {
         void **place;
-        size_t size;
+        size_t count, size;
     } arrays[] = {
-        {(void **)&s->rows, sizeof(*s->rows)},
-        {(void **)&s->asks, sizeof(*s->asks)},
-        {(void **)&s->choices, sizeof(*s->choices)},
-        {(void **)&s->candidates, sizeof(*s->candidates) * s->top},
-        {(void **)&s->tails, sizeof(*s->tails)},
-        {(void **)&s->lies_in, s->shape.branches > 1 ? sizeof(*s->lies_in) * positions_max : 0},
+        {(void **)&s->rows, s->pass_rows, sizeof(*s->rows)},
+        {(void **)&s->asks, s->pass_rows, sizeof(*s->asks)},
+        {(void **)&s->choices, s->pass_rows, sizeof(*s->choices)},
+        {(void **)&s->candidates, s->asr.rows, sizeof(*s->candidates) * s->top},
+        {(void **)&s->tails, s->asr.rows, sizeof(*s->tails)},
+        {(void **)&s->lies_in, s->asr.rows,
+         s->shape.branches > 1 ? sizeof(*s->lies_in) * positions_max : 0},
+        {(void **)&s->first_frame, (size_t)aligned, sizeof(*s->first_frame)},
     };
     size_t at = 0;
 
@@ -249,7 +265,7 @@ static size_t place_tensors(struct whisper_session *s, char *base)
     for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++) {
         if (base)
             *arrays[i].place = base + at;
-        at += (arrays[i].size * s->asr.rows + 255) / 256 * 256;
+        at += (arrays[i].size * arrays[i].count + 255) / 256 * 256;
     }
     return at;
 }
@@ -264,6 +280,10 @@ static void size_session(struct whisper_session *s, struct asr_shape shape)
     s->asr.rows = branches > WHISPER_PROMPT_ROWS ? branches : WHISPER_PROMPT_ROWS;
     s->top = shape.branches > 1 ? shape.branches + 1 : 0;
     s->own_slots = branches;
+    s->asr.align_tokens = shape.align_windows * s->w->config.max_target_positions;
+    s->pass_rows = shape.align_heads && shape.align_windows > 1 && s->asr.align_tokens > s->asr.rows
+                       ? s->asr.align_tokens
+                       : s->asr.rows;
 }
 
 /* The scratch memory of one window is there since the model was loaded. */
@@ -283,8 +303,12 @@ static uint64_t bytes_of(const struct whisper *w, struct asr_shape shape)
 static struct asr_shape resolve_shape(const struct whisper *w, struct asr_shape shape)
 {
     const struct backend *be = w->be;
-    bool chosen = shape.windows == 0;
+    bool chosen = shape.windows == 0, roomy = shape.align_windows == 0;
 
+    if (roomy)
+        shape.align_windows = whisper_wide_windows(be) > 1 ? ASR_ALIGN_WINDOWS : 1;
+    if (shape.align_windows > shape.slots)
+        shape.align_windows = shape.slots;
     shape.branches = shape.branches ? shape.branches : 1;
     if (chosen)
         shape.windows = whisper_wide_windows(be);
@@ -292,6 +316,8 @@ static struct asr_shape resolve_shape(const struct whisper *w, struct asr_shape 
         shape.windows = 1;
     if (shape.windows > shape.slots)
         shape.windows = shape.slots;
+    while (roomy && shape.align_windows > 1 && bytes_of(w, shape) > find_free_memory(be))
+        shape.align_windows /= 2;
     while (chosen && shape.windows > 1 && bytes_of(w, shape) > find_free_memory(be))
         shape.windows /= 2;
     return shape;
@@ -367,8 +393,14 @@ struct kv whisper_own_kv(const struct whisper_session *s, uint32_t layer)
 
 static int make_arrays(struct whisper_session *s, struct err *err)
 {
-    size_t branches = (size_t)s->shape.slots * s->shape.branches, rows = s->asr.rows;
+    size_t branches = (size_t)s->shape.slots * s->shape.branches, rows = s->pass_rows;
+    size_t tokens = s->shape.align_heads ? s->asr.align_tokens : 1;
     bool made = true;
+
+    s->to_windows = calloc(tokens, sizeof(*s->to_windows));
+    s->to_hold = calloc(tokens, sizeof(*s->to_hold));
+    s->from_first_frame = calloc(tokens, sizeof(*s->from_first_frame));
+    made = s->to_windows && s->to_hold && s->from_first_frame;
 
     s->encoded = calloc(s->shape.slots, sizeof(*s->encoded));
     s->branch = calloc(branches, sizeof(*s->branch));
@@ -545,6 +577,9 @@ void whisper_session_free(struct asr_session *session)
     free(s->to_lies_in);
     free(s->from_choices);
     free(s->from_candidates);
+    free(s->to_windows);
+    free(s->to_hold);
+    free(s->from_first_frame);
     free(s);
 }
 

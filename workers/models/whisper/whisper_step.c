@@ -324,11 +324,11 @@ int whisper_step_layers(struct whisper_session *s, uint32_t n, const struct look
     return rc;
 }
 
-int whisper_step_logits(struct whisper_session *s, uint32_t n, struct err *err)
+int whisper_step_logits(struct whisper_session *s, uint32_t first, uint32_t n, struct err *err)
 {
     struct backend *be = s->w->be;
     struct tensor h = head_rows(s->step_h, n);
-    int rc = apply_layer_norm(s, head_rows(s->step_x, n), &s->w->decoder_norm, h, err);
+    int rc = apply_layer_norm(s, tensor_rows(s->step_x, first, n), &s->w->decoder_norm, h, err);
 
     return rc != 0
                ? rc
@@ -337,20 +337,30 @@ int whisper_step_logits(struct whisper_session *s, uint32_t n, struct err *err)
 
 /* ---- the rows of a call ---- */
 
-/* 1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128 ... and at last the session's rows. */
-uint32_t whisper_step_width(const struct whisper_session *s, uint32_t n, uint32_t *index)
+/* 1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128 ... and at last `most`. */
+static uint32_t round_rows(uint32_t n, uint32_t most, uint32_t *index)
 {
     uint32_t width = 1;
 
-    *index = 0;
-    if (!s->w->be->ops->record_begin)
-        return n;
-    for (; width < n; ++*index)
+    for (*index = 0; width < n; ++*index)
         if (width < 16)
             width *= 2;
         else
             width = (width & (width - 1)) == 0 ? width / 2 * 3 : width / 3 * 4;
-    return width < s->asr.rows ? width : s->asr.rows;
+    return width < most ? width : most;
+}
+
+uint32_t whisper_step_width(const struct whisper_session *s, uint32_t n, uint32_t *index)
+{
+    *index = 0;
+    return s->w->be->ops->record_begin ? round_rows(n, s->asr.rows, index) : n;
+}
+
+uint32_t whisper_pass_width(const struct whisper_session *s, uint32_t n)
+{
+    uint32_t index;
+
+    return s->w->be->ops->record_begin ? round_rows(n, s->pass_rows, &index) : n;
 }
 
 /* A step that began at `start` has ended, perhaps begun while another was under way. */
@@ -389,7 +399,7 @@ int whisper_step(struct asr_session *session, const struct asr_row *rows, uint32
         return rc;
     rc = fill_row_caches(s, rows, n, err);
     if (rc == 0 && logits)
-        rc = whisper_step_logits(s, n, err);
+        rc = whisper_step_logits(s, 0, n, err);
     if (rc == 0)
         rc = logits ? be->ops->get(be, logits, head_rows(s->logits, n), err)
                     : be->ops->sync(be, err);
@@ -407,7 +417,7 @@ static int choose_rows(struct whisper_session *s, uint32_t n, bool top, struct e
 {
     struct backend *be = s->w->be;
     struct tensor logits = head_rows(s->logits, n);
-    int rc = whisper_step_logits(s, n, err);
+    int rc = whisper_step_logits(s, 0, n, err);
 
     if (rc == 0)
         rc = be->ops->choose(be, s->rules, logits, s->asks, s->choices, err);
@@ -665,7 +675,7 @@ int whisper_warm_decoder(struct whisper_session *s, struct err *err)
     if (rc == 0)
         rc = whisper_step_layers(s, 1, NULL, err);
     if (rc == 0)
-        rc = whisper_step_logits(s, 1, err);
+        rc = whisper_step_logits(s, 0, 1, err);
     if (rc == 0)
         rc = s->w->be->ops->sync(s->w->be, err);
     return rc;

@@ -13,6 +13,7 @@
 #define IDLE_SHARE 4  /* a quarter of the slots may wait for a batch to be whole, */
 #define FEW_SHARE 8   /*   and an eighth for several windows, where a batch is more */
 #define ENCODE_NS INT64_C(1000000000) /* what one call may take, when windows are short enough */
+#define WORD_STEPS 8    /* that an ended window waits for others, about a tenth of what it took */
 #define WINDOWS_TRIED 8 /* at once, after as many as the session would choose were too many */
 
 /* ---- the session */
@@ -69,6 +70,8 @@ static int make_slots(struct flight *f, struct err *err)
         f->encode_max = f->slot_count;
     f->batch = windows <= f->slot_count / IDLE_SHARE ? windows : 1;
     f->fill_from = f->slot_count / FEW_SHARE < windows ? f->slot_count / FEW_SHARE : windows;
+    f->word_batch =
+        f->slot_count / FEW_SHARE < TIMING_WINDOWS ? f->slot_count / FEW_SHARE : TIMING_WINDOWS;
     f->slots = calloc(f->slot_count, sizeof(*f->slots));
     f->choices = calloc(rows, sizeof(*f->choices));
     f->top = calloc(rows * (f->policy.branches + 1), sizeof(*f->top));
@@ -99,8 +102,10 @@ int flight_open(struct flight *f, uint32_t slots, uint32_t windows, struct err *
 
 void flight_close(struct flight *f)
 {
-    for (uint32_t i = 0; f->slots && i < f->slot_count; i++)
+    for (uint32_t i = 0; f->slots && i < f->slot_count; i++) {
         decoding_free(f->slots[i].decoding);
+        outcome_free(&f->slots[i].outcome);
+    }
     for (int i = 0; i < ASR_AHEAD; i++) {
         free(f->step[i].rows);
         free(f->step[i].asks);
@@ -150,6 +155,10 @@ int flight_shrink(struct flight *f, struct err *err)
 /* Another window, or none; rows that are under way are nobody's. */
 static void set_window(struct slot *s, struct lane_window *w)
 {
+    if (w != s->window) {
+        outcome_free(&s->outcome);
+        s->ends = false;
+    }
     s->window = w;
     s->asked = false;
     s->generation++;
@@ -393,7 +402,8 @@ static int move_branches(struct flight *f, struct err *err)
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < f->slot_count; i++) {
-        uint32_t k = f->slots[i].window ? decoding_moves(f->slots[i].decoding, f->moves + n) : 0;
+        struct slot *s = &f->slots[i];
+        uint32_t k = s->window && !s->ends ? decoding_moves(s->decoding, f->moves + n) : 0;
 
         for (; k > 0; k--)
             f->moves[n++].slot = i;
@@ -422,7 +432,7 @@ static void gather_rows(struct flight *f, struct flight_step *step)
         if (!s->window || awaits_language(s))
             continue;
         others--;
-        if (s->wave || s->window->lane->known_text)
+        if (s->wave || s->ends || s->window->lane->known_text)
             continue;
         k = rows_of(s, step->rows + n, step->asks + n,
                     f->row_max - n - others * f->policy.branches);
@@ -434,36 +444,61 @@ static void gather_rows(struct flight *f, struct flight_step *step)
     step->n = n;
 }
 
-/* Gives a window its choices; when it has ended, its lane takes what it yields and its slot is
- * free. */
+/* The lane takes what a window came to, and its slot is free. */
+static int finish_window(struct slot *s, struct err *err)
+{
+    struct lane_window *w = s->window;
+    struct outcome o = s->outcome;
+    struct decoding_result r;
+    int rc;
+
+    s->outcome = (struct outcome){0};
+    set_window(s, NULL);
+    if (w->lane->known_text) {
+        rc = known_text_take(w, &o, err);
+    } else {
+        decoding_result(s->decoding, &r);
+        rc = lane_take(w, &r, &o, err);
+    }
+    outcome_free(&o);
+    return rc;
+}
+
+/* It waits for its words. */
+static void set_ended(const struct flight *f, struct slot *s)
+{
+    s->ends = true;
+    s->ended_at = f->steps_done;
+}
+
+/* Gives a window its choices; when it has ended, it is finished, or waits for its words. */
 static int feed_window_choices(struct flight *f, struct slot *s, uint32_t at, uint32_t n,
                                struct err *err)
 {
     uint32_t branches = f->policy.branches;
-    struct lane_window *w = s->window;
     struct decoding_result r;
-    struct outcome o = {0};
     int rc = decoding_feed(s->decoding, f->choices + at,
                            branches > 1 ? f->top + (size_t)at * (branches + 1) : NULL, n, err);
 
     if (rc || decoding_state(s->decoding) != DECODING_DONE)
         return rc;
     decoding_result(s->decoding, &r);
-    rc = outcome_make(w, &r, f->timing, f->session, (uint32_t)(s - f->slots), &o, err);
+    rc = outcome_make(s->window, &r, &s->outcome, err);
     if (rc)
         return rc;
-    if (f->timing)
-        flight_beat(f);
-    set_window(s, NULL);
-    rc = lane_take(w, &r, &o, err);
-    outcome_free(&o);
-    return rc;
+    if (!f->timing || !r.count || r.silent)
+        return finish_window(s, err);
+    set_ended(f, s);
+    return 0;
 }
+
+/* The error ends the stage, not a lane. */
+static bool is_fatal(int rc) { return rc == ERR_NOMEM || rc == ERR_VRAM || rc == ERR_DEVICE; }
 
 /* A model that yields no numbers fails the lane; lack of memory and the device the whole. */
 static int isolate_lane_failure(struct flight *f, struct lane *l, int rc, struct err *err)
 {
-    if (rc == 0 || rc == ERR_NOMEM || rc == ERR_VRAM || rc == ERR_DEVICE)
+    if (rc == 0 || is_fatal(rc))
         return rc;
     lane_fail(l, err);
     flight_drop(f, l);
@@ -580,57 +615,146 @@ static int begin_step(struct flight *f, struct flight_step *step, struct err *er
     return 0;
 }
 
-/* A window whose text is there: one pass over its tokens, and it is done. */
-static int time_window(struct flight *f, struct slot *s, struct err *err)
+/* ---- words */
+
+/* Windows whose text is there have nothing else to wait for. */
+static void end_known_text(struct flight *f)
+{
+    for (uint32_t i = 0; i < f->slot_count; i++) {
+        struct slot *s = &f->slots[i];
+
+        if (s->window && s->window->lane->known_text && !s->wave && !s->ends)
+            set_ended(f, s);
+    }
+}
+
+/* Adds a window to those that are asked for together: *added, or there is no room. */
+static int add_ended_window(struct flight *f, struct slot *s, bool *added, struct err *err)
 {
     struct lane_window *w = s->window;
     struct decoding_result r;
-    struct outcome o = {0};
-    int rc = known_text_drafts(w, &r, &o, err);
+    int rc = 0;
 
+    if (w->lane->known_text) {
+        outcome_free(&s->outcome);
+        rc = known_text_drafts(w, &r, &s->outcome, err);
+    } else
+        decoding_result(s->decoding, &r);
     if (rc == 0)
-        rc = timing_words(f->timing, f->session, (uint32_t)(s - f->slots), w, &r, &o, err);
-    if (rc == 0) {
-        set_window(s, NULL);
-        rc = known_text_take(w, &o, err);
-    }
-    outcome_free(&o);
+        *added = timing_add(f->timing, f->session, (uint32_t)(s - f->slots), w, &r, &s->outcome);
     return rc;
 }
 
-static int time_known_text(struct flight *f, bool *progress, struct err *err)
+/* Finishes windows whose words have been asked for; those of a lane that has failed are gone. */
+static int finish_timed(struct flight *f, struct slot **timed, uint32_t n, struct err *err)
 {
     int rc = 0;
 
-    for (uint32_t i = 0; rc == 0 && i < f->slot_count; i++) {
-        struct slot *s = &f->slots[i];
-        struct lane *l = s->window ? s->window->lane : NULL;
+    for (uint32_t i = 0; rc == 0 && i < n; i++) {
+        struct slot *s = timed[i];
+        struct lane *l = s->ends ? s->window->lane : NULL;
 
-        if (!l || !l->known_text || s->wave)
+        if (!l)
             continue;
-        *progress = true;
-        rc = isolate_lane_failure(f, l, time_window(f, s, err), err);
+        rc = timing_words(f->timing, i, s->window, &s->outcome, err);
+        if (rc == 0)
+            rc = finish_window(s, err);
+        rc = isolate_lane_failure(f, l, rc, err);
         flight_beat(f);
     }
     return rc;
+}
+
+/* One by one: one of them cannot be aligned, and its lane alone fails. */
+static int time_apart(struct flight *f, struct slot **ended, uint32_t n, struct err *err)
+{
+    int rc = 0;
+
+    for (uint32_t i = 0; rc == 0 && i < n; i++) {
+        struct lane *l = ended[i]->ends ? ended[i]->window->lane : NULL;
+        bool added = false;
+
+        if (!l)
+            continue;
+        timing_begin(f->timing);
+        rc = add_ended_window(f, ended[i], &added, err);
+        if (rc == 0)
+            rc = timing_align(f->timing, f->session, err);
+        rc = rc == 0 ? finish_timed(f, &ended[i], 1, err) : isolate_lane_failure(f, l, rc, err);
+    }
+    return rc;
+}
+
+/* As many of the ended windows as one call takes, from slot *at on. */
+static int time_some(struct flight *f, uint32_t *at, struct err *err)
+{
+    struct slot *ended[TIMING_WINDOWS];
+    uint32_t n = 0;
+    bool added = true;
+    int rc = 0;
+
+    timing_begin(f->timing);
+    for (; rc == 0 && *at < f->slot_count && n < TIMING_WINDOWS; ++*at) {
+        struct slot *s = &f->slots[*at];
+
+        if (!s->ends)
+            continue;
+        rc = add_ended_window(f, s, &added, err);
+        if (rc || !added)
+            break;
+        ended[n++] = s;
+    }
+    if (rc == 0)
+        rc = timing_align(f->timing, f->session, err);
+    if (rc == 0)
+        return finish_timed(f, ended, n, err);
+    return is_fatal(rc) ? rc : time_apart(f, ended, n, err);
+}
+
+static int time_ended(struct flight *f, struct err *err)
+{
+    int rc = 0;
+
+    for (uint32_t at = 0; rc == 0 && at < f->slot_count;)
+        rc = time_some(f, &at, err);
+    return rc;
+}
+
+/* idle: there is nothing else to do. */
+static bool are_words_due(const struct flight *f, bool idle)
+{
+    uint32_t n = 0;
+    bool late = false;
+
+    for (uint32_t i = 0; i < f->slot_count; i++) {
+        const struct slot *s = &f->slots[i];
+
+        n += s->ends;
+        late = late || (s->ends && f->steps_done - s->ended_at >= WORD_STEPS);
+    }
+    return n > 0 && (idle || late || n >= f->word_batch);
 }
 
 int flight_step(struct flight *f, bool *progress, struct err *err)
 {
     struct flight_step *step = step_of(f, f->steps_begun);
     uint32_t most = f->session->ahead ? ASR_AHEAD : 1;
+    bool idle;
     int rc;
 
-    if ((rc = time_known_text(f, progress, err)) || (rc = tell_languages(f, err)) ||
-        (rc = move_branches(f, err)))
+    end_known_text(f);
+    if ((rc = tell_languages(f, err)) || (rc = move_branches(f, err)))
         return rc;
     gather_rows(f, step);
-    *progress = *progress || step->n || under_way(f) || waves_under_way(f);
-    if (!step->n && !under_way(f))
+    idle = !step->n && !under_way(f);
+    *progress = *progress || !idle || waves_under_way(f) || are_words_due(f, idle);
+    if (idle && !are_words_due(f, true))
         return receive_encoded_wave(f, true, err);
     if (step->n)
         rc = begin_step(f, step, err);
-    if (!rc && (!step->n || under_way(f) == most))
+    if (!rc && under_way(f) && (!step->n || under_way(f) == most))
         rc = take_answers(f, err);
+    if (!rc && are_words_due(f, idle))
+        rc = time_ended(f, err);
     return rc ? rc : tell_languages(f, err);
 }

@@ -10,6 +10,7 @@
 #include "workers/models/asr_model.h"
 #include "workers/stages/transcribe/decode/decoding.h"
 #include "workers/stages/transcribe/lane.h"
+#include "workers/stages/transcribe/outcome/outcome.h"
 
 struct rules_spec;
 struct timing;
@@ -19,6 +20,9 @@ struct slot {
     uint64_t wave; /* its window, or one that was dropped since, is on its way through the encoder
                       in the wave of this number, from 1: it takes no part in steps; 0: it is not */
     struct decoding *decoding;
+    bool ends; /* its text is whole, and it waits for its words to be asked for, with others: */
+    uint64_t ended_at;      /*   since so many steps were done */
+    struct outcome outcome; /* owned; of known text: none yet */
     bool asked;          /* a step that is under way has rows of it, whose answers it waits for */
     uint32_t generation; /* rows of an earlier one are nobody's by now */
 };
@@ -43,6 +47,7 @@ struct flight {
     uint32_t encode_max; /* windows per call that there is memory for */
     uint32_t batch;      /* windows that wait for each other, the encoder's own number; 1: none */
     uint32_t fill_from;  /* free slots that are worth a call of the encoder */
+    uint32_t word_batch; /* ended windows whose words are worth being asked for */
     uint32_t row_max;    /* rows of a step */
     float *pcm;          /* encode_max windows' audio */
     struct asr_window *windows;
@@ -85,6 +90,9 @@ int flight_fill(struct flight *f, struct lane *lanes, bool *progress, struct err
  * way: where the device goes ahead (asr_session.ahead) that is the one before, so that it computes
  * while the host looks at what it chose; else the same. Finishes what ended. When there is nothing
  * to step, it waits for the windows on their way.
+ *
+ * The words of windows that ended are asked for together: when enough of them wait, when one has
+ * waited for some steps, or when there is nothing else to do. A window waits in its slot.
  *
  * Ahead of its answer a window's next row feeds the token that is being chosen. If the window, or
  * an attempt at it, turns out to have ended with that, the row's answer is dropped: a window goes

@@ -9,7 +9,6 @@
 #include "workers/stages/transcribe/decode/language.h"
 #include "workers/stages/transcribe/outcome/coverage.h"
 #include "workers/stages/transcribe/outcome/doubt.h"
-#include "workers/stages/transcribe/outcome/timing.h"
 #include "workers/text/codepoints.h"
 
 #define RATE ASR_RATE_HZ
@@ -430,9 +429,8 @@ static int make_drafts(struct outcome *o, const struct lane_window *w,
     return rc;
 }
 
-int outcome_make(const struct lane_window *w, const struct decoding_result *r,
-                 struct timing *timing, struct asr_session *session, uint32_t slot,
-                 struct outcome *ret, struct err *err)
+int outcome_make(const struct lane_window *w, const struct decoding_result *r, struct outcome *ret,
+                 struct err *err)
 {
     struct outcome o = {.advance = w->samples, .speech_end = -1};
     int rc = 0;
@@ -441,8 +439,6 @@ int outcome_make(const struct lane_window *w, const struct decoding_result *r,
         rc = make_drafts(&o, w, r, err);
         if (r->silent) /* its text is not believed, and moves nothing */
             o.advance = w->samples;
-        else if (!rc && timing)
-            rc = timing_words(timing, session, slot, w, r, &o, err);
     }
     if (rc)
         outcome_free(&o);

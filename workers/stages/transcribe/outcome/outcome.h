@@ -14,12 +14,11 @@
 #include "workers/stages/transcribe/decode/spans.h"
 #include "workers/stages/transcribe/outcome/words.h"
 
-struct timing; /* timing.h */
-
 /* A segment on its way: samples from the window's begin. */
 struct draft {
     struct span span;
     char *text;                 /* owned; NULL: there is nothing to read */
+    uint32_t texts;             /* of its tokens that are text; with words */
     uint32_t first_word, words; /* in the outcome's */
     float start, end;           /* seconds; with words: as they say */
     bool beside_silence;        /* invented there (timing.h): it is going to be dropped */
@@ -36,10 +35,9 @@ struct outcome { /* all zero: empty */
     bool closed;    /* as of spans_split */
 };
 
-/* timing NULL: without words. The window is still in `slot` of the session. */
-int outcome_make(const struct lane_window *w, const struct decoding_result *r,
-                 struct timing *timing, struct asr_session *session, uint32_t slot,
-                 struct outcome *ret, struct err *err);
+/* Without words, which are asked for later (timing.h). ERR_NOMEM. */
+int outcome_make(const struct lane_window *w, const struct decoding_result *r, struct outcome *ret,
+                 struct err *err);
 void outcome_free(struct outcome *o);
 /* Its segments, with what is to be thought of them, go to the end of `yield`; their drafts are
  * marked. Times ascend, and lie in the window's piece of the recording. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu/backend.h"
 #include "workers/models/asr_model.h"
 #include "workers/stages/transcribe/decode/language.h"
 #include "workers/stages/transcribe/outcome/words.h"
@@ -11,21 +12,31 @@
 #define RATE ASR_RATE_HZ
 #define SEEK_STEP 160   /* samples: where windows begin, as in the reference */
 #define HELD (RATE / 2) /* samples beside its segment in which a word of a known text may be */
-#define NEVER (-1e3f)   /* of the matrix, which is of standard deviations */
+/* One of the windows that are asked for together. */
+struct asked {
+    struct asr_alignment a; /* n 0: it has no text, and is not asked for */
+    int32_t language;
+    struct loudness loudness; /* steps 0: not known */
+};
 
 struct timing {
     const struct asr_model *model; /* borrowed */
     uint32_t frames_max;           /* of a window */
-    float *matrix;                 /* [positions][frames_max] */
-    double *logprob;               /* [positions] */
-    int32_t *tokens;               /* [positions] */
+    uint32_t room;                 /* tokens of all windows: */
+    int32_t *tokens;
+    double *logprob;
+    uint32_t *first_frame;
+    struct align_hold *hold;
+    uint32_t used;                      /* of them so far */
+    struct asked asked[TIMING_WINDOWS]; /* so many: */
+    uint32_t count;
+    struct asr_alignment to[TIMING_WINDOWS]; /* those that have text */
     float *pcm; /* a window's audio, of lanes that do not hold it: [window_samples] */
-    struct loudness loudness;
 };
 
 int timing_new(const struct asr_model *model, struct timing **ret, struct err *err)
 {
-    size_t positions = model->positions;
+    size_t room = (size_t)model->positions * ASR_ALIGN_WINDOWS;
     struct timing *t;
 
     if (!model->align_heads)
@@ -34,12 +45,14 @@ int timing_new(const struct asr_model *model, struct timing **ret, struct err *e
     if (t) {
         t->model = model;
         t->frames_max = model->window_samples / model->frame_samples;
-        t->matrix = malloc(positions * t->frames_max * sizeof(*t->matrix));
-        t->logprob = malloc(positions * sizeof(*t->logprob));
-        t->tokens = malloc(positions * sizeof(*t->tokens));
+        t->room = (uint32_t)room;
+        t->tokens = malloc(room * sizeof(*t->tokens));
+        t->logprob = malloc(room * sizeof(*t->logprob));
+        t->first_frame = malloc(room * sizeof(*t->first_frame));
+        t->hold = malloc(room * sizeof(*t->hold));
         t->pcm = malloc(model->window_samples * sizeof(*t->pcm));
     }
-    if (!t || !t->matrix || !t->logprob || !t->tokens || !t->pcm) {
+    if (!t || !t->tokens || !t->logprob || !t->first_frame || !t->hold || !t->pcm) {
         timing_free(t);
         return err_set(err, ERR_NOMEM, "no memory for the times of words");
     }
@@ -51,31 +64,42 @@ void timing_free(struct timing *t)
 {
     if (!t)
         return;
-    free(t->matrix);
-    free(t->logprob);
     free(t->tokens);
+    free(t->logprob);
+    free(t->first_frame);
+    free(t->hold);
     free(t->pcm);
     free(t);
 }
 
 /* ---- asking the model */
 
+void timing_begin(struct timing *t) { t->used = t->count = 0; }
+
 static bool is_text(const struct timing *t, int32_t token)
 {
     return token < vocabulary_ids(t->model->vocab)->eot;
 }
 
-/* The drafts' text tokens, as many as there are positions for. Returns the end. */
-static uint32_t put_text(const struct timing *t, const struct decoding_result *r,
-                         const struct outcome *o, uint32_t n)
+/* The drafts' text tokens behind a prompt of n tokens, as many as there are positions for. Returns
+ * the end. */
+static uint32_t put_text(const struct timing *t, const struct decoding_result *r, struct outcome *o,
+                         int32_t *tokens, uint32_t n)
 {
-    for (uint32_t i = 0; i < o->count; i++)
-        for (size_t k = 0; k < o->drafts[i].span.count; k++) {
-            int32_t token = r->tokens[o->drafts[i].span.first + k];
+    for (uint32_t i = 0; i < o->count; i++) {
+        struct draft *d = &o->drafts[i];
 
-            if (is_text(t, token) && n < t->model->positions - 1)
-                t->tokens[n++] = token;
+        d->texts = 0;
+        for (size_t k = 0; k < d->span.count; k++) {
+            int32_t token = r->tokens[d->span.first + k];
+
+            if (!is_text(t, token))
+                continue;
+            d->texts++;
+            if (n < t->model->positions - 1)
+                tokens[n++] = token;
         }
+    }
     return n;
 }
 
@@ -86,47 +110,85 @@ static uint32_t frames_of(const struct timing *t, const struct lane_window *w)
     return frames < 1 ? 1 : frames > t->frames_max ? t->frames_max : (uint32_t)frames;
 }
 
+static uint32_t frame_number(int64_t frame) { return frame > 0 ? (uint32_t)frame : 0; }
+
 /* Attention wanders, and when the segments of a known text were said is known. Its tokens begin
- * there; the last one of a segment lasts until the next one's first. */
-static void hold_to_segments(struct timing *t, const struct outcome *o, uint32_t prompt,
-                             uint32_t frames)
+ * there; the last one of a segment lasts until the next one's first. hold: of n tokens. */
+static void hold_to_segments(const struct timing *t, const struct outcome *o, uint32_t n,
+                             struct align_hold *hold)
 {
     const int64_t frame = t->model->frame_samples, held = HELD / frame;
-    float *row = t->matrix + (size_t)(prompt - 1) * frames;
+    uint32_t at = 0;
 
     for (uint32_t i = 0; i < o->count; i++) {
         const struct span *s = &o->drafts[i].span;
-        const int64_t from = s->start / frame - held, to = s->end / frame + held;
 
-        for (size_t k = 0; k < s->count; k++, row += frames)
-            for (int64_t at = 0; at < frames; at++)
-                if (at < from || (at >= to && k + 1 < s->count))
-                    row[at] = NEVER;
+        for (size_t k = 0; k < s->count && at < n; k++)
+            hold[at++] = (struct align_hold){frame_number(s->start / frame - held),
+                                             k + 1 < s->count ? frame_number(s->end / frame + held)
+                                                              : UINT32_MAX};
     }
+    while (at < n)
+        hold[at++] = (struct align_hold){0, UINT32_MAX};
 }
 
-static int align_decoded_words(struct timing *t, struct asr_session *session, uint32_t slot,
-                               const struct lane_window *w, const struct decoding_result *r,
-                               struct outcome *o, struct err *err)
+/* The audio is still there: held by the window, or by the source until the window has ended. */
+static void measure_window(struct timing *t, const struct lane_window *w, struct loudness *ret)
+{
+    const struct lane *l = w->lane;
+    const float *pcm = w->pcm;
+
+    ret->steps = 0;
+    if (!pcm) {
+        if (l->source.read(l->source.arg, w->at, (size_t)w->samples, t->pcm) != w->samples)
+            return;
+        pcm = t->pcm;
+    }
+    loudness_measure(pcm, (size_t)w->samples, ret);
+}
+
+bool timing_add(struct timing *t, const struct asr_session *session, uint32_t slot,
+                const struct lane_window *w, const struct decoding_result *r, struct outcome *o)
 {
     const struct asr_model *m = t->model;
     const struct asr_task task = {.language = r->language,
                                   .translate = w->lane->policy->params->translate};
-    uint32_t prompt = m->ops->prompt(m->vocab, task, t->tokens);
-    uint32_t end = put_text(t, r, o, prompt), frames = frames_of(t, w);
-    int rc;
+    uint32_t room = t->room < session->align_tokens ? t->room : session->align_tokens;
+    uint32_t at = t->used, prompt, end;
+    struct asked *asked = &t->asked[t->count];
 
-    if (end == prompt)
-        return 0;
-    t->tokens[end] = vocabulary_ids(m->vocab)->eot;
-    rc = m->ops->align(session, slot, t->tokens, end + 1, frames, t->matrix, t->logprob, err);
-    if (rc)
-        return rc;
-    if (w->lane->known_text)
-        hold_to_segments(t, o, prompt, frames);
-    return words_align(m->vocab, language_code_of(m, r->language), t->tokens + prompt, end - prompt,
-                       t->matrix, t->logprob, prompt, frames, (float)RATE / (float)m->frame_samples,
-                       &o->words, err);
+    if (t->count == TIMING_WINDOWS || room - at < (t->count ? m->prompt_max + r->count + 1 : 1))
+        return false;
+    prompt = m->ops->prompt(m->vocab, task, t->tokens + at);
+    end = put_text(t, r, o, t->tokens + at, prompt);
+    asked->language = r->language;
+    asked->a = (struct asr_alignment){.slot = slot, .text = prompt};
+    if (end > prompt) {
+        t->tokens[at + end] = vocabulary_ids(m->vocab)->eot;
+        asked->a.n = end + 1;
+        asked->a.frames = frames_of(t, w);
+        asked->a.tokens = t->tokens + at;
+        asked->a.logprob = t->logprob + at;
+        asked->a.first_frame = t->first_frame + at;
+        if (w->lane->known_text) {
+            hold_to_segments(t, o, end + 1 - prompt, t->hold + at);
+            asked->a.hold = t->hold + at;
+        }
+        t->used += end + 1;
+    }
+    measure_window(t, w, &asked->loudness);
+    t->count++;
+    return true;
+}
+
+int timing_align(struct timing *t, struct asr_session *session, struct err *err)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < t->count; i++)
+        if (t->asked[i].a.n)
+            t->to[n++] = t->asked[i].a;
+    return n ? t->model->ops->align(session, t->to, n, err) : 0;
 }
 
 /* ---- text that seems invented */
@@ -221,15 +283,14 @@ uint32_t hallucination_find(const struct hallucination_rule *rule, const struct 
 /* ---- words and segments */
 
 /* A word belongs to the segment of its first token. */
-static void share_words(const struct timing *t, const struct decoding_result *r, struct outcome *o)
+static void share_words(struct outcome *o)
 {
     uint32_t at = 0, tokens = 0;
 
     for (uint32_t i = 0; i < o->count; i++) {
         struct draft *d = &o->drafts[i];
 
-        for (size_t k = 0; k < d->span.count; k++)
-            tokens += is_text(t, r->tokens[d->span.first + k]);
+        tokens += d->texts;
         d->first_word = at;
         while (at < o->words.count && o->words.words[at].first < tokens)
             at++;
@@ -237,21 +298,12 @@ static void share_words(const struct timing *t, const struct decoding_result *r,
     }
 }
 
-/* Words go to where they are heard. The audio is still there: held by the window, or by the source
- * until the window has ended. */
-static void place_words_by_loudness(struct timing *t, const struct lane_window *w,
+/* Words go to where they are heard. */
+static void place_words_by_loudness(const struct loudness *l, const struct lane_window *w,
                                     struct outcome *o)
 {
-    const struct lane *l = w->lane;
-    const float *pcm = w->pcm;
     float before = 0, length = (float)w->samples / RATE;
 
-    if (!pcm) {
-        if (l->source.read(l->source.arg, w->at, (size_t)w->samples, t->pcm) != w->samples)
-            return;
-        pcm = t->pcm;
-    }
-    loudness_measure(pcm, (size_t)w->samples, &t->loudness);
     for (uint32_t i = 0; i < o->count; i++) {
         struct draft *d = &o->drafts[i];
         struct word *words = o->words.words + d->first_word;
@@ -259,7 +311,7 @@ static void place_words_by_loudness(struct timing *t, const struct lane_window *
 
         if (!d->words)
             continue;
-        loudness_place(&t->loudness, words, d->words, d->start, d->end, before,
+        loudness_place(l, words, d->words, d->start, d->end, before,
                        next < o->words.count ? o->words.words[next].start : length);
         before = words[d->words - 1].end;
     }
@@ -351,20 +403,25 @@ static void skip_hallucinations(const struct lane_window *w, double threshold, d
     o->advance = seek_of(seek, w->samples);
 }
 
-int timing_words(struct timing *t, struct asr_session *session, uint32_t slot,
-                 const struct lane_window *w, const struct decoding_result *r, struct outcome *o,
-                 struct err *err)
+int timing_words(const struct timing *t, uint32_t number, const struct lane_window *w,
+                 struct outcome *o, struct err *err)
 {
+    const struct asr_model *m = t->model;
+    const struct asked *asked = &t->asked[number];
+    const struct asr_alignment *a = &asked->a;
     const struct lane *l = w->lane;
     bool packed = l->policy->packed || l->known_text; /* no window begins where its text says */
     double threshold = (double)l->policy->params->hallucination_silence_threshold;
     double last = packed ? 0 : (double)(l->speech_end - w->at) / RATE, end;
-    int rc = align_decoded_words(t, session, slot, w, r, o, err);
+    int rc = a->n ? words_align(m->vocab, language_code_of(m, asked->language), a->tokens + a->text,
+                                a->n - a->text - 1, a->first_frame, a->logprob + a->text,
+                                (float)RATE / (float)m->frame_samples, &o->words, err)
+                  : 0;
 
     if (rc)
         return rc;
-    share_words(t, r, o);
-    place_words_by_loudness(t, w, o);
+    share_words(o);
+    place_words_by_loudness(&asked->loudness, w, o);
     fit_words_to_window(o, last, packed ? 0 : (double)(w->at - l->begin) / RATE);
     if (!packed)
         move_by_words(w, threshold, o);

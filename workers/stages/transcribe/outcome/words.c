@@ -25,74 +25,6 @@ void words_free(struct words *w)
     *w = (struct words){0};
 }
 
-/* ------------------------------------------------------------------ dynamic time warping */
-
-enum { DIAGONAL, UP, LEFT };
-
-/* One row of the sums: below[j + 1] = cost[j] + the least of its three neighbours. above[0] and
- * below[0] lie outside. A step must be strictly the cheapest to be diagonal or upwards; of equals
- * one goes left, whatever the third costs: openai-whisper's rule, which its times depend on. */
-static void dtw_row(const float *cost, double sign, uint32_t m, const double *above, double *below,
-                    uint8_t *trace)
-{
-    double left = INFINITY;
-
-    below[0] = INFINITY;
-    for (uint32_t j = 0; j < m; j++) {
-        double diagonal = above[j], up = above[j + 1];
-        bool is_diagonal = diagonal < up && diagonal < left;
-        bool is_up = up < diagonal && up < left;
-        double best = is_up ? up : left;
-
-        best = is_diagonal ? diagonal : best;
-        trace[j] = is_diagonal ? DIAGONAL : is_up ? UP : LEFT;
-        below[j + 1] = left = sign * (double)cost[j] + best;
-    }
-}
-
-/* From the last corner back to the first. The borders bound it even when sums were no numbers. */
-static void dtw_walk(const uint8_t *trace, uint32_t n, uint32_t m, uint32_t *first_column)
-{
-    uint32_t i = n - 1, j = m - 1;
-
-    while (i > 0) {
-        uint8_t step = j > 0 ? trace[(size_t)i * m + j] : UP;
-
-        if (step != LEFT)
-            first_column[i--] = j;
-        if (step != UP)
-            j--;
-    }
-    first_column[0] = 0;
-}
-
-static int align_by_dtw(const float *cost, double sign, uint32_t n, uint32_t m,
-                        uint32_t *first_column, struct err *err)
-{
-    size_t width = (size_t)m + 1;
-    double *sums = malloc(2 * width * sizeof(*sums)); /* of the row above and of this one */
-    uint8_t *trace = malloc((size_t)n * m);
-    int rc = 0;
-
-    if (sums && trace) {
-        for (size_t j = 0; j < width; j++)
-            sums[j] = j > 0 ? (double)INFINITY : 0.0;
-        for (uint32_t i = 0; i < n; i++)
-            dtw_row(cost + (size_t)i * m, sign, m, sums + i % 2 * width, sums + (i + 1) % 2 * width,
-                    trace + (size_t)i * m);
-        dtw_walk(trace, n, m, first_column);
-    } else
-        rc = err_set(err, ERR_NOMEM, "no memory to align %u tokens with %u frames", n, m);
-    free(sums);
-    free(trace);
-    return rc;
-}
-
-int words_dtw(const float *cost, uint32_t n, uint32_t m, uint32_t *first_column, struct err *err)
-{
-    return align_by_dtw(cost, 1.0, n, m, first_column, err);
-}
-
 /* ------------------------------------------------------------------ tokens to words */
 
 /* The end of the unit that begins at token `first`: the fewest tokens that end where a character
@@ -284,15 +216,15 @@ int words_merge_punctuation(struct words *w, struct err *err)
 
 /* ------------------------------------------------------------------ times */
 
-static void set_times(struct words *w, const uint32_t *first_column, const double *logprob,
+static void set_times(struct words *w, const uint32_t *first_frame, const double *logprob,
                       float frames_per_second)
 {
     for (uint32_t i = 0; i < w->count; i++) {
         struct word *x = &w->words[i];
         double sum = 0.0;
 
-        x->start = (float)first_column[x->first] / frames_per_second;
-        x->end = (float)first_column[x->first + x->count] / frames_per_second;
+        x->start = (float)first_frame[x->first] / frames_per_second;
+        x->end = (float)first_frame[x->first + x->count] / frames_per_second;
         for (uint32_t k = x->first; k < x->first + x->count; k++)
             sum += number_exp(logprob[k]);
         x->probability = (float)(sum / x->count);
@@ -341,29 +273,20 @@ static void cut_at_sentences(struct words *w)
 }
 
 int words_align(const struct vocabulary *v, const char *language, const int32_t *tokens, uint32_t n,
-                const float *matrix, const double *logprob, uint32_t prompt_len, uint32_t frames,
-                float frames_per_second, struct words *ret, struct err *err)
+                const uint32_t *first_frame, const double *logprob, float frames_per_second,
+                struct words *ret, struct err *err)
 {
-    /* The row of a token shows where the next one is: from the prompt's last to the text's last. */
-    const float *rows = matrix + (size_t)(prompt_len - 1) * frames;
-    uint32_t *first_column = malloc(((size_t)n + 1) * sizeof(*first_column));
     struct words w = {0};
-    int rc;
+    int rc = words_split(v, language, tokens, n, &w, err);
 
-    if (!first_column)
-        return err_set(err, ERR_NOMEM, "no memory for the times of %u tokens", n);
-    rc = words_split(v, language, tokens, n, &w, err);
-    if (!rc && n)
-        rc = align_by_dtw(rows, -1.0, n + 1, frames, first_column, err);
     if (!rc) {
-        set_times(&w, first_column, logprob + prompt_len, frames_per_second);
+        set_times(&w, first_frame, logprob, frames_per_second);
         rc = set_median(&w, err);
     }
     if (!rc) {
         cut_at_sentences(&w);
         rc = words_merge_punctuation(&w, err);
     }
-    free(first_column);
     if (rc)
         words_free(&w);
     else

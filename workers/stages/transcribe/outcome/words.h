@@ -1,8 +1,7 @@
 /* workers/stages/transcribe/outcome/words.h - when each word of a window was said.
  *
- * openai-whisper's timing.py: dynamic time warping over the alignment heads' attention
- * (gpu/backend.h: align makes the matrix), tokens joined to words, punctuation merged into its
- * neighbours, the lengths of doubtful words cut. Pure. */
+ * openai-whisper's timing.py behind its dynamic time warping (asr_ops.align): tokens joined to
+ * words, punctuation merged into its neighbours, the lengths of doubtful words cut. Pure. */
 #ifndef NIGHTSHIFT_WORKERS_STAGES_TRANSCRIBE_OUTCOME_WORDS_H
 #define NIGHTSHIFT_WORKERS_STAGES_TRANSCRIBE_OUTCOME_WORDS_H
 
@@ -36,12 +35,6 @@ struct words {
 
 void words_free(struct words *w); /* back to {0} */
 
-/* Dynamic time warping of cost[n][m] (row-major; low is good; NaN is allowed and makes a path of no
- * meaning): first_column[i] for each row i is the first column at which the path is in that row;
- * first_column[0] is 0, and none is before the one above. n, m >= 1; ERR_NOMEM. O(n m) time and
- * bytes. */
-int words_dtw(const float *cost, uint32_t n, uint32_t m, uint32_t *first_column, struct err *err);
-
 /* The words that text tokens (no timestamps, no specials) make in this language ("en"): at blanks,
  * or at every character in languages written without them (zh, ja, th, lo, my, yue); probabilities
  * and times are 0. Words joined are the text as vocabulary_decode gives it. ERR_NOMEM. */
@@ -52,13 +45,12 @@ int words_split(const struct vocabulary *v, const char *language, const int32_t 
  * keeps its times and probability. ERR_NOMEM: w is good for words_free alone. */
 int words_merge_punctuation(struct words *w, struct err *err);
 
-/* All of it for one window: matrix [rows][frames] and logprob [rows] as asr_ops.align gave them for
- * prompt_len prompt tokens, n text tokens (no timestamps) and the end: rows = prompt_len + n + 1.
- * prompt_len, frames >= 1. Punctuation is merged; overlong words at the begin and end of sentences
- * are cut (to twice the median). No tokens: no words. ERR_NOMEM. */
+/* All of it for one window's n text tokens (no timestamps): first_frame [n + 1] and logprob [n] as
+ * asr_ops.align gave them, the end's frame last. Punctuation is merged; overlong words at the begin
+ * and end of sentences are cut (to twice the median). No tokens: no words. ERR_NOMEM. */
 int words_align(const struct vocabulary *v, const char *language, const int32_t *tokens, uint32_t n,
-                const float *matrix, const double *logprob, uint32_t prompt_len, uint32_t frames,
-                float frames_per_second, struct words *ret, struct err *err);
+                const uint32_t *first_frame, const double *logprob, float frames_per_second,
+                struct words *ret, struct err *err);
 
 /* Fits n >= 1 words of one segment and the segment to each other, as openai-whisper does: the first
  * two words after a pause are cut (attention wanders in silence, so they tend to reach into it),
