@@ -27,7 +27,7 @@ def speeds(*options):
 class Predict(unittest.TestCase):
     def test_shapes_are_the_codes(self):
         with open(os.path.join(ROOT, "workers/models/whisper/whisper_config.c"), encoding="utf-8") as f:
-            presets = dict(re.findall(r'\{"([\w.-]+)", \{([\d, ]+)\}\}', f.read()))
+            presets = dict(re.findall(r'\{"([\w.-]+)", (?:true|false), \{([\d, ]+)\}\}', f.read()))
         with open(PREDICT, encoding="utf-8") as f:
             models = dict(re.findall(r'"([\w.-]+)": Model\(([\d, ]+)\)', f.read()))
         self.assertEqual(7, len(models))
