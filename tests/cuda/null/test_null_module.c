@@ -99,6 +99,8 @@ static void test_memory(void **state)
 static void test_answers(void **state)
 {
     struct backend *be = open_device("0");
+    const struct align_window window = {4, 100, 1, 2};
+    uint32_t frames[4];
     float v[2 * 589 * 7];
     struct tensor y;
     struct err e;
@@ -116,9 +118,12 @@ static void test_answers(void **state)
     assert_ok(be->ops->read(be, v, p, sizeof(float), &e), e);
     assert_true(v[0] == 5.0f);
     y = tensor_of(DTYPE_F32, p, 4, 100);
-    assert_ok(be->ops->align(be, y, 1, 100, y, &e), e);
+    assert_ok(be->ops->align(be, y, 1, &window, 1, y, &e), e);
     assert_ok(be->ops->get(be, v, y, &e), e);
     assert_true(v[0] == 1.0f && v[99] == 0.0f && v[399] == 1.0f);
+    assert_ok(be->ops->warp(be, y, &window, 1, NULL, y, p, &e), e);
+    assert_ok(be->ops->read(be, frames, p, sizeof(frames), &e), e);
+    assert_true(frames[1] == 0 && frames[2] == 50); /* evenly over rows 1 and 2 */
     be->ops->release(be, p);
     backend_close(be);
 }
