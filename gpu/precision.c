@@ -11,11 +11,11 @@ static const struct {
     [PRECISION_TF32] = {"tf32", DTYPE_F32, 4},     [PRECISION_F16] = {"fp16", DTYPE_F16, 2},
     [PRECISION_BF16] = {"bf16", DTYPE_BF16, 2},    [PRECISION_INT8] = {"int8", DTYPE_F16, 1},
     [PRECISION_INT8_F32] = {"int8", DTYPE_F32, 1}, [PRECISION_INT8_BF16] = {"int8", DTYPE_BF16, 1},
-    [PRECISION_FP8] = {"fp8", DTYPE_BF16, 1},
+    [PRECISION_FP8] = {"fp8", DTYPE_BF16, 1},      [PRECISION_INT16] = {"int16", DTYPE_F32, 2},
 };
 
-const char *const precision_choices[] = {"auto", "fp32", "tf32", "fp16",
-                                         "bf16", "int8", "fp8",  NULL};
+const char *const precision_choices[] = {"auto",  "fp32", "tf32", "fp16", "bf16",
+                                         "int16", "int8", "fp8",  NULL};
 const char *const cache_precision_choices[] = {"auto", "16", "8", NULL};
 
 const char *precision_name(enum precision p) { return precisions[p].name; }
@@ -33,6 +33,7 @@ enum precision precision_fine(enum precision p)
     case PRECISION_INT8:
         return PRECISION_F16;
     case PRECISION_INT8_F32:
+    case PRECISION_INT16:
         return PRECISION_F32;
     case PRECISION_INT8_BF16:
     case PRECISION_FP8:
@@ -44,10 +45,20 @@ enum precision precision_fine(enum precision p)
 
 enum precision precision_of_rows(enum precision p)
 {
-    return p == PRECISION_FP8 ? PRECISION_BF16 : p;
+    return p == PRECISION_FP8 ? PRECISION_BF16 : p == PRECISION_INT16 ? PRECISION_F32 : p;
 }
 
 uint32_t precision_weight_bytes(enum precision p) { return precisions[p].weight_bytes; }
+
+uint64_t precision_product_bytes(enum precision p, uint64_t out, uint64_t in)
+{
+    uint32_t weight = precision_weight_bytes(p);
+    uint64_t scales = p == PRECISION_INT16 ? out * ((in + INT16_SPAN - 1) / INT16_SPAN)
+                      : weight == 1        ? out
+                                           : 0;
+
+    return out * in * weight + scales * sizeof(float);
+}
 
 int precision_parse(const char *name, enum precision *ret, struct err *err)
 {
@@ -68,9 +79,9 @@ int precision_parse(const char *name, enum precision *ret, struct err *err)
             return 0;
         }
     }
-    return err_set(err, ERR_USAGE,
-                   "precision '%.40s' is not known: auto, fp32, tf32, fp16, bf16, int8 or fp8",
-                   name);
+    return err_set(
+        err, ERR_USAGE,
+        "precision '%.40s' is not known: auto, fp32, tf32, fp16, bf16, int16, int8 or fp8", name);
 }
 
 enum precision precision_auto(precision_set have)
@@ -79,6 +90,8 @@ enum precision precision_auto(precision_set have)
         return PRECISION_BF16;
     if (have & 1u << PRECISION_F16)
         return PRECISION_F16;
+    if (have & 1u << PRECISION_INT16)
+        return PRECISION_INT16;
     return PRECISION_F32;
 }
 

@@ -21,16 +21,22 @@ enum precision {
                        float16 between the products */
     PRECISION_INT8_F32,  /* the same with float32 between them: what a processor takes for int8 */
     PRECISION_INT8_BF16, /* or bfloat16, where it has that */
-    PRECISION_FP8, /* e4m3 weights, one scale an output, and inputs, one scale a row (sm_89 and
-                      later), bfloat16 between the products; LINEAR_ROWS as bf16: few rows are
-                      bound by what is around a product, and gain nothing */
+    PRECISION_FP8,   /* e4m3 weights, one scale an output, and inputs, one scale a row (sm_89 and
+                        later), bfloat16 between the products; LINEAR_ROWS as bf16: few rows are
+                        bound by what is around a product, and gain nothing */
+    PRECISION_INT16, /* weights and inputs of 16 bits, a scale for every 64 inputs of an output and
+                        of a row, float32 between the products: errs as float16, and is what a
+                        processor without bfloat16 takes; LINEAR_ROWS as fp32 */
     PRECISION_COUNT,
 };
+
+#define INT16_SPAN 64 /* inputs that share a scale */
 
 /* A set of them: bit (1u << PRECISION_...). */
 typedef uint32_t precision_set;
 
-/* "auto", "fp32", "tf32", "fp16", "bf16", "int8", "fp8"; all three of int8 have its name. */
+/* "auto", "fp32", "tf32", "fp16", "bf16", "int8", "fp8", "int16"; all three of int8 have its name.
+ */
 const char *precision_name(enum precision p);
 /* Also "", "f32", "f16"; ERR_USAGE names them all. */
 int precision_parse(const char *name, enum precision *ret, struct err *err);
@@ -40,13 +46,15 @@ extern const char *const precision_choices[], *const cache_precision_choices[];
 enum dtype precision_type(enum precision p);
 /* The type that wide products read in the end: what only they read is best written in it. */
 enum dtype precision_input(enum precision p);
-/* The precision between 8-bit products, where 8 bits would lose too much; p itself if it has
- * more. */
+/* The precision between products of integers and fp8, where these would lose too much; p itself for
+ * the others. */
 enum precision precision_fine(enum precision p);
 /* The precision of products with few rows (LINEAR_ROWS) if p was asked for. */
 enum precision precision_of_rows(enum precision p);
 /* Bytes of one weight of a matrix product. */
 uint32_t precision_weight_bytes(enum precision p);
+/* Bytes of the weights of a product, [out][in], and of their scales where they have some. */
+uint64_t precision_product_bytes(enum precision p, uint64_t out, uint64_t in);
 /* How the keys and values that the decoder looks at of a window are kept: most of what a step
  * reads. Own ones, of tokens, are always of the precision's own type. */
 enum cache_precision {
@@ -66,7 +74,7 @@ enum cache_precision cache_precision_resolve(enum cache_precision wish, enum pre
 enum dtype cache_precision_type(enum cache_precision resolved, enum precision p);
 
 /* AUTO on a device that has `have` is the fastest precision that is safe everywhere: bf16 if the
- * device has it, else fp16, else fp32. int8 and fp8 must be asked for. */
+ * device has it, else fp16, else int16, else fp32. int8 and fp8 must be asked for. */
 enum precision precision_auto(precision_set have);
 /* The precision for a wish on such a device: AUTO and the three int8 ones become one that it has,
  * others stay as they are. The result need not be in `have`. */

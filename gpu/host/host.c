@@ -175,6 +175,8 @@ void backend_host_info(struct backend_info *ret)
         ret->have |= 1u << PRECISION_BF16;
     if (k->rows_i8 && cpu_has_vnni())
         ret->have |= 1u << (k->rows_bf16 ? PRECISION_INT8_BF16 : PRECISION_INT8_F32);
+    if (k->rows_i16)
+        ret->have |= 1u << PRECISION_INT16;
     snprintf(ret->features, sizeof(ret->features), "%s", k->name);
 }
 
@@ -275,6 +277,7 @@ int backend_open_host(uint32_t threads, struct backend **ret, struct err *err)
         h->base.info.threads = 1;
     h->threads = (int)h->base.info.threads;
     h->kernels = pick_kernels();
+    h->rows_i16 = cpu_has_vnni() ? h->kernels->rows_i16_vnni : h->kernels->rows_i16;
     status = dnnl_engine_create(&h->engine, dnnl_cpu, 0);
     if (status == dnnl_success)
         status = dnnl_stream_create(&h->stream, h->engine, dnnl_stream_default_flags);

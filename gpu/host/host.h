@@ -9,6 +9,7 @@
 struct host {
     struct backend base; /* first: a struct backend * is a struct host * */
     const struct kernels *kernels;
+    void (*rows_i16)(const struct row_job *job); /* the faster one that the processor has */
     int threads;
     dnnl_engine_t engine;
     dnnl_stream_t stream;
@@ -82,22 +83,26 @@ int64_t host_rows_blocks(const struct row_weights *l);
 void host_rows_block(const struct host *h, const struct row_weights *l, int64_t block,
                      struct tensor x, enum epilogue epilogue, struct tensor y);
 
-/* Weights of 8 bits, one scale an output; rows of x get one each as they come. Sums are exact, so a
- * row of y has the same bits whatever rows are computed with it. */
-struct weights8 {
-    int64_t out, in; /* in: rounded up to KERNEL_INPUTS */
-    uint8_t *w;
-    float *scales, *bias; /* [out rounded up to KERNEL_COLUMNS] */
+/* Weights that are integers: of 8 bits with one scale an output, or of 16 bits with one for every
+ * KERNEL_SPAN inputs of an output. Rows of x get theirs as they come. Sums of integers are exact,
+ * so a row of y has the same bits whatever rows are computed with it. */
+struct int_weights {
+    uint32_t bytes;  /* of a weight: 1 or 2 */
+    int64_t out, in; /* in: rounded up to KERNEL_INPUTS or KERNEL_SPAN */
+    void *w;
+    float *scales; /* [blocks of outputs][1 or in / KERNEL_SPAN][KERNEL_COLUMNS] */
+    float *bias;   /* [out rounded up to KERNEL_COLUMNS] */
 };
 
-/* w: [out][in], bias: [out] or NULL; copied. ERR_MODEL: a weight is no number, or there are more
- * than 65,536 inputs, whose sums might not fit. */
-int host_weights8_new(struct backend *be, int64_t out, int64_t in, const float *w,
-                      const float *bias, struct weights8 *ret, struct err *err);
-void host_weights8_free(struct backend *be, struct weights8 *l); /* back to {0} */
-/* y = epilogue(x W^T + b); x: [rows][in] float32 or bf16, y float32 or bf16. */
-int host_linear8(struct host *h, const struct weights8 *l, struct tensor x, enum epilogue epilogue,
-                 struct tensor y, struct err *err);
+/* w: [out][in], bias: [out] or NULL; copied. bytes: 1 or 2. ERR_MODEL: a weight is no number, or
+ * there are more than 65,536 inputs, whose sums might not fit. */
+int host_int_weights_new(struct backend *be, uint32_t bytes, int64_t out, int64_t in,
+                         const float *w, const float *bias, struct int_weights *ret,
+                         struct err *err);
+void host_int_weights_free(struct backend *be, struct int_weights *l); /* back to {0} */
+/* y = epilogue(x W^T + b); x: [rows][in] float32, or of 8 bits bf16; y float32 or bf16. */
+int host_linear_int(struct host *h, const struct int_weights *l, struct tensor x,
+                    enum epilogue epilogue, struct tensor y, struct err *err);
 
 int host_linear_new(struct backend *be, enum precision precision, enum linear_use use, int64_t rows,
                     int64_t out, int64_t in, const float *w, const float *bias, struct linear **ret,

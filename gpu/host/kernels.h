@@ -8,11 +8,11 @@
  * Layout of packed row weights: blocks of 32 outputs, within a block [in][32] (float32, or float16
  * where no weight loses anything by that), for bf16 [in / 2][32][2]; missing outputs are zero.
  * Weights of 8 bits are [in / 4][32][4], each increased by 128: the dot product wants one side
- * unsigned. Layout of a head's keys: blocks of 16 keys, within a block [64][16], for bf16
- * [32][16][2]. Layout of a head's values: [keys][64], for bf16 [keys / 2][64][2]. So every inner
- * loop reads memory in order, and bf16 pairs are adjacent as its dot product wants them. A head of
- * 8 bits has both laid out like float32's, in int8, followed by the float32 scales of its 64
- * dimensions: the keys', then the values'. */
+ * unsigned; those of 16 bits are [in / 2][32][2]. Layout of a head's keys: blocks of 16 keys,
+ * within a block [64][16], for bf16 [32][16][2]. Layout of a head's values: [keys][64], for bf16
+ * [keys / 2][64][2]. So every inner loop reads memory in order, and bf16 pairs are adjacent as its
+ * dot product wants them. A head of 8 bits has both laid out like float32's, in int8, followed by
+ * the float32 scales of its 64 dimensions: the keys', then the values'. */
 #ifndef NIGHTSHIFT_GPU_HOST_KERNELS_H
 #define NIGHTSHIFT_GPU_HOST_KERNELS_H
 
@@ -46,6 +46,12 @@ struct mel_tables {
 /* Inputs that products of 8 bits take at once: `in` is rounded up to a multiple of it. */
 #define KERNEL_INPUTS 16
 
+/* Inputs that share a scale in products of 16 bits, and the largest magnitudes: 64 * 4095 * 8191 is
+ * below 2^31. */
+#define KERNEL_SPAN INT16_SPAN
+#define KERNEL_WEIGHT16 4095.0f
+#define KERNEL_VALUE16 8191.0f
+
 /* A row of 8 bits: it is its numbers times scale. */
 struct row8 {
     float scale;
@@ -53,9 +59,11 @@ struct row8 {
 };
 
 struct row_job {
-    const void *x;         /* [rows][in], float32, bf16 or 8 bits as the weights */
-    const struct row8 *x8; /* [rows], of 8 bits alone, as is what the weights are multiplied by */
-    const float *scales;   /* [32] */
+    const void *x; /* [rows][in], float32, bf16 or integers as the weights */
+    /* Of integers alone, as is what the weights are multiplied by. 8 bits: struct row8 [rows], and
+     * [32]; 16 bits: float [rows][in / 64], and [in / 64][32]. */
+    const void *x_scales;
+    const float *scales;
     size_t x_stride;
     size_t rows, in;
     const void *w;     /* one packed block */
@@ -132,6 +140,13 @@ struct kernels {
     /* x [n], float32 or bf16, to 8 bits, the largest magnitude to 127; zeros up to a multiple of
      * KERNEL_INPUTS. A row in which not all are numbers has a scale that is none. */
     void (*to_i8)(const void *x, bool bf16, size_t n, int8_t *to, struct row8 *ret);
+    /* Products of 16 bits, whose sums over 64 inputs are exact. The second one only if
+     * cpu_has_vnni. NULL: this instruction set has none. */
+    void (*rows_i16)(const struct row_job *job);
+    void (*rows_i16_vnni)(const struct row_job *job);
+    /* x [n] to 16 bits, the largest magnitude of every 64 to KERNEL_VALUE16; zeros up to a multiple
+     * of 64. scales: one for every 64, which is none where not all are numbers. */
+    void (*to_i16)(const float *x, size_t n, int16_t *to, float *scales);
     /* Packs a whole block of 32 outputs, w [32][in], in % 8 = 0, as float16. False: not all of them
      * are such numbers, and what was packed is nothing. NULL as rows_f16. */
     bool (*pack_f16)(const float *w, size_t in, uint16_t *packed);

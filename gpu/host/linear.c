@@ -4,7 +4,7 @@
  * the layout that it asks for. Those of few rows (a decoder step) are bound by reading the weights;
  * oneDNN picks other kernels, with other orders of summation, as the rows change, which would let a
  * window's text depend on its neighbours: so they are kernels of our own (rows.c). Those of 8 bits
- * are all of our own (linear8.c). */
+ * and wide ones of 16 are all of our own (linear_int.c). */
 #include "gpu/host/host.h"
 
 #include <omp.h>
@@ -25,7 +25,7 @@ struct linear {
     enum dtype type;
     enum linear_use use;
     int64_t out, in;
-    struct weights8 eight;   /* of 8 bits */
+    struct int_weights ints; /* of 8 and 16 bits */
     struct row_weights rows; /* else, of LINEAR_ROWS; what follows is of the others */
     void *w;                 /* packed */
     float *bias;             /* [out], zeros when there is none */
@@ -169,7 +169,9 @@ int host_linear_new(struct backend *be, enum precision precision, enum linear_us
         return err_set(err, ERR_NOMEM, "out of memory for weights");
     *l = (struct linear){.type = type, .use = use, .out = out, .in = in};
     if (precision_weight_bytes(precision) == 1)
-        rc = host_weights8_new(be, out, in, w, bias, &l->eight, err);
+        rc = host_int_weights_new(be, 1, out, in, w, bias, &l->ints, err);
+    else if (precision == PRECISION_INT16 && use == LINEAR_WIDE)
+        rc = host_int_weights_new(be, 2, out, in, w, bias, &l->ints, err);
     else if (use == LINEAR_ROWS)
         rc = host_rows_new(be, type, true, out, in, w, bias, &l->rows, err);
     else
@@ -192,7 +194,7 @@ void host_linear_free(struct backend *be, struct linear *l)
         dnnl_memory_destroy(l->w_memory);
     if (l->bias_memory)
         dnnl_memory_destroy(l->bias_memory);
-    host_weights8_free(be, &l->eight);
+    host_int_weights_free(be, &l->ints);
     host_rows_free(be, &l->rows);
     host_release(be, l->w);
     host_release(be, l->bias);
@@ -276,8 +278,8 @@ int host_linear(struct backend *be, struct linear *l, struct tensor x, enum epil
         epilogue == EPILOGUE_ADD_RELU)
         return host_shape(err, "linear");
     omp_set_num_threads(h->threads);
-    if (l->eight.w)
-        return host_linear8(h, &l->eight, x, epilogue, y, err);
+    if (l->ints.w)
+        return host_linear_int(h, &l->ints, x, epilogue, y, err);
     if (l->use == LINEAR_WIDE)
         return run_wide(h, l, x, epilogue, y, err);
     if (!be->rehearsing)

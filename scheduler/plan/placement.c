@@ -118,8 +118,11 @@ bool placement_peaks(const struct device *d, enum precision p, uint32_t threads,
     const struct gpu_peaks *g;
 
     if (d->kind != DEVICE_CUDA) {
-        /* of a core of today's servers; attention is not in 8 bits */
-        double each = p == PRECISION_F32 ? 60e9 : p == PRECISION_INT8_BF16 ? 160e9 : 120e9;
+        /* of a core of today's servers; attention is not in integers */
+        double each = p == PRECISION_F32         ? 60e9
+                      : p == PRECISION_INT16     ? 80e9
+                      : p == PRECISION_INT8_BF16 ? 160e9
+                                                 : 120e9;
 
         if (threads == 0)
             return false;

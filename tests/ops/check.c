@@ -44,6 +44,7 @@ static double tolerance(const char *what, enum precision p, enum dtype result)
         return bound;
     return bound + (p == PRECISION_TF32              ? 0x1p-10
                     : p == PRECISION_FP8             ? 0.08
+                    : p == PRECISION_INT16           ? 0x1p-12
                     : precision_weight_bytes(p) == 1 ? 0.03
                                                      : 0);
 }

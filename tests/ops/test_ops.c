@@ -66,12 +66,12 @@ static void one_linear(enum precision p, enum dtype out_type, enum linear_use us
     free(want);
 }
 
-/* A processor's products of 8 bits: a row has its bits whatever comes with it, however many that
+/* A processor's products of integers: a row has its bits whatever comes with it, however many that
  * is, and what is no number in one stays in that one. */
-TEST(rows_of_8_bits_are_their_own)
+static void check_rows_are_their_own(enum precision wish)
 {
     enum { ROWS = 27, IN = 100, OUT = 70, BAD = 5 };
-    enum precision p = precision_resolve(PRECISION_INT8, be->info.have);
+    enum precision p = precision_resolve(wish, be->info.have);
     float *x, *w, *bias, y[ROWS * OUT], alone[OUT];
     struct tensor tx, ty;
     struct linear *l = NULL;
@@ -89,7 +89,7 @@ TEST(rows_of_8_bits_are_their_own)
     x[BAD * IN + 3] = NAN;
     x[(BAD + 1) * IN + IN - 1] = -INFINITY;
     tx = tensor_new(precision_type(p), ROWS, IN, x);
-    assert_ok(be->ops->linear_new(be, PRECISION_INT8, LINEAR_WIDE, ROWS, OUT, IN, w, bias, &l, &e),
+    assert_ok(be->ops->linear_new(be, wish, LINEAR_WIDE, ROWS, OUT, IN, w, bias, &l, &e),
               e); /* as it is asked for: what lies between is the processor's */
     assert_ok(be->ops->linear(be, l, tx, EPILOGUE_NONE, ty, &e), e);
     assert_ok(be->ops->get(be, y, ty, &e), e);
@@ -116,6 +116,10 @@ TEST(rows_of_8_bits_are_their_own)
     free(w);
     free(bias);
 }
+
+TEST(rows_of_8_bits_are_their_own) { check_rows_are_their_own(PRECISION_INT8); }
+
+TEST(rows_of_16_bits_are_their_own) { check_rows_are_their_own(PRECISION_INT16); }
 
 TEST(linears)
 {

@@ -111,9 +111,10 @@ static const struct command_option options[] = {
                    "GPU, or the processor if there is none)")},
     {COMMAND_CONSTANT("allow-cpu", 0, wanted, allow_cpu, ALLOW_CPU_ALWAYS,
                       "use the processor if no GPU can be used")},
-    {COMMAND_READ("precision", 0, take_precision, "P",
-                  "auto (default), fp32, tf32, fp16, bf16, int8 or fp8: the number type to compute "
-                  "in, where a stage has a choice"),
+    {COMMAND_READ(
+         "precision", 0, take_precision, "P",
+         "auto (default), fp32, tf32, fp16, bf16, int16, int8 or fp8: the number type to compute "
+         "in, where a stage has a choice"),
      .choices = precision_choices},
     {COMMAND_READ("cache-precision", 0, take_cache, "P",
                   "auto (default), 16 or 8: bits of the decoder's cached keys and values"),

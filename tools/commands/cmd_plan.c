@@ -30,7 +30,7 @@ static const struct command_option options[] = {
         "estimate all waiting work with this model: a folder, a name from `nightshift model list`, "
         "or one not here (tiny, base, small, medium, large-v3, turbo and so on)")},
     {COMMAND_READ("precision", 0, take_precision, "P",
-                  "auto (default), fp32, tf32, fp16, bf16, int8, fp8")},
+                  "auto (default), fp32, tf32, fp16, bf16, int16, int8, fp8")},
     {COMMAND_READ("cache-precision", 0, take_cache, "P",
                   "auto (default), 16, 8: as for `nightshift run`")},
     {COMMAND_VALUE(COMMAND_NUMBER, "slots", 0, plan_options, slots, "N",

@@ -165,12 +165,14 @@ static const struct command_option options[] = {
      .manual = "Decode even if neither Landlock nor seccomp can confine the decoders: a recording "
                "made to do harm could then do whatever the user may. Without it the run ends "
                "before it begins, with status 77. If one of the two is missing, it warns."},
-    {COMMAND_READ("precision", 0, take_precision, "P",
-                  "auto (default), fp32, tf32, fp16, bf16, int8 or fp8, where the device has it"),
+    {COMMAND_READ(
+         "precision", 0, take_precision, "P",
+         "auto (default), fp32, tf32, fp16, bf16, int16, int8 or fp8, where the device has it"),
      .title = "How it computes",
-     .manual = "The number type: auto, fp32, tf32, fp16, bf16, int8 or fp8, where the device has "
-               "it. A processor has fp32, bf16 where it multiplies that, and int8 where it has "
-               "VNNI.",
+     .manual =
+         "The number type: auto, fp32, tf32, fp16, bf16, int16, int8 or fp8, where the device has "
+         "it. A processor has fp32, bf16 where it multiplies that, and int8 where it has "
+         "VNNI.",
      .choices = precision_choices},
     {COMMAND_READ("cache-precision", 0, take_cache, "P",
                   "auto (default), 16 or 8: bits of the decoder's cached keys and values"),

@@ -80,13 +80,14 @@ static void check_processor(struct doctor *d, const struct device *cpu)
         doctor_finding(d, FINDING_WELL, "processor", NULL, NULL, "%s, %u threads; %s", info.name,
                        info.threads, info.features);
     else
-        doctor_finding(d, FINDING_WELL, "processor", NULL, NULL,
-                       "%s, %u threads; %s; no bfloat16 instructions, so float32 is used%s",
-                       info.name, info.threads,
-                       info.features[0] ? info.features : "no vector extensions known",
-                       cpu->precisions & 1u << PRECISION_INT8_F32
-                           ? " (--precision int8 is faster, and changes words here and there)"
-                           : "");
+        doctor_finding(
+            d, FINDING_WELL, "processor", NULL, NULL,
+            "%s, %u threads; %s; no bfloat16 instructions, so %s used%s", info.name, info.threads,
+            info.features[0] ? info.features : "no vector extensions known",
+            cpu->precisions & 1u << PRECISION_INT16 ? "integers of 16 bits are" : "float32 is",
+            cpu->precisions & 1u << PRECISION_INT8_F32
+                ? " (--precision int8 is faster, and changes words here and there)"
+                : "");
 }
 
 static void check_memory(struct doctor *d)

@@ -22,9 +22,9 @@
 #endif
 
 #if defined(__AVX2__)
-#define KERNEL_I8 1
+#define KERNEL_INTEGERS 1
 #else
-#define KERNEL_I8 0
+#define KERNEL_INTEGERS 0
 #endif
 
 void KERNEL(rows_f32)(const struct row_job *job);
@@ -32,6 +32,9 @@ void KERNEL(rows_f16)(const struct row_job *job);
 void KERNEL(rows_bf16)(const struct row_job *job);
 void KERNEL(rows_i8)(const struct row_job *job);
 void KERNEL(to_i8)(const void *x, bool bf16, size_t n, int8_t *to, struct row8 *ret);
+void KERNEL(rows_i16)(const struct row_job *job);
+void KERNEL(rows_i16_vnni)(const struct row_job *job);
+void KERNEL(to_i16)(const float *x, size_t n, int16_t *to, float *scales);
 bool KERNEL(pack_f16)(const float *w, size_t in, uint16_t *packed);
 void KERNEL(attend_f32)(const float *q, size_t q_stride, size_t n, const float *k, const float *v,
                         size_t keys, float *out, size_t out_stride);

@@ -347,7 +347,7 @@ bool KERNEL(pack_f16)(const float *w, size_t in, uint16_t *packed)
 void KERNEL(rows_bf16)(const struct row_job *job) { ROWS(run_bf16) }
 #endif
 
-#if KERNEL_I8
+#if KERNEL_INTEGERS
 /* The set itself does not have the dot product of 8 bits: cpu_has_vnni says whether the processor
  * does. */
 #if LANES == 16
@@ -359,13 +359,18 @@ void KERNEL(rows_bf16)(const struct row_job *job) { ROWS(run_bf16) }
 #endif
 
 /* sums + w x of four inputs in each of its numbers, w without a sign. */
-INLINE WITH_VNNI ireg dot(ireg sums, ireg w, ireg x)
+INLINE WITH_VNNI ireg dot8(ireg sums, ireg w, ireg x)
 {
 #if LANES == 16
     return (ireg)_mm512_dpbusd_epi32((__m512i)sums, (__m512i)w, (__m512i)x);
 #else
     return (ireg)_mm256_dpbusd_avx_epi32((__m256i)sums, (__m256i)w, (__m256i)x);
 #endif
+}
+
+INLINE const struct row8 *row8_of(const struct row_job *job, size_t row)
+{
+    return (const struct row8 *)job->x_scales + row;
 }
 
 INLINE ireg i_load(const void *p)
@@ -397,7 +402,7 @@ INLINE WITH_VNNI void tile8(const struct row_job *job, size_t row, const int row
 
 #pragma GCC unroll 12
     for (int r = 0; r < rows; r++) {
-        acc[r][0][0] = acc[r][1][0] = (ireg){0} + job->x8[row + (size_t)r].less;
+        acc[r][0][0] = acc[r][1][0] = (ireg){0} + row8_of(job, row + (size_t)r)->less;
 #pragma GCC unroll 4
         for (int c = 1; c < chains; c++)
             acc[r][0][c] = acc[r][1][c] = (ireg){0};
@@ -416,14 +421,14 @@ INLINE WITH_VNNI void tile8(const struct row_job *job, size_t row, const int row
 
                 memcpy(&four, x + (size_t)r * job->x_stride + at, sizeof(four));
                 value = (ireg){0} + four;
-                acc[r][0][c] = dot(acc[r][0][c], w0, value);
-                acc[r][1][c] = dot(acc[r][1][c], w1, value);
+                acc[r][0][c] = dot8(acc[r][0][c], w0, value);
+                acc[r][1][c] = dot8(acc[r][1][c], w1, value);
             }
         }
     }
 #pragma GCC unroll 12
     for (int r = 0; r < rows; r++) {
-        vreg scale = r_all(job->x8[row + (size_t)r].scale);
+        vreg scale = r_all(row8_of(job, row + (size_t)r)->scale);
 
 #pragma GCC unroll 2
         for (int p = 0; p < 2; p++) {
@@ -539,5 +544,184 @@ void KERNEL(to_i8)(const void *x, bool bf16, size_t n, int8_t *to, struct row8 *
         to_i8(x, true, n, to, ret);
     else
         to_i8(x, false, n, to, ret);
+}
+
+/* --- 16 bits --- */
+
+#define TILE16_ROWS (LANES == 16 ? 12 : 4)
+
+/* sums + w x of two inputs in each of its numbers. */
+typedef ireg (*dot16)(ireg sums, ireg w, ireg x);
+
+INLINE ireg dot16_plain(ireg sums, ireg w, ireg x)
+{
+#if LANES == 16
+    return sums + (ireg)_mm512_madd_epi16((__m512i)w, (__m512i)x);
+#else
+    return sums + (ireg)_mm256_madd_epi16((__m256i)w, (__m256i)x);
+#endif
+}
+
+INLINE WITH_VNNI ireg dot16_vnni(ireg sums, ireg w, ireg x)
+{
+#if LANES == 16
+    return (ireg)_mm512_dpwssd_epi32((__m512i)sums, (__m512i)w, (__m512i)x);
+#else
+    return (ireg)_mm256_dpwssd_avx_epi32((__m256i)sums, (__m256i)w, (__m256i)x);
+#endif
+}
+
+/* Adds the products of some spans of inputs, from `span` on: rows [row, row + rows) and the two
+ * registers of columns from `column`, to sums[rows][32]. */
+INLINE void tile16(const struct row_job *job, const dot16 dot, size_t row, const int rows,
+                   size_t column, size_t span, size_t spans, float *sums)
+{
+    size_t all = job->in / KERNEL_SPAN;
+    const int16_t *x = (const int16_t *)job->x + row * job->x_stride;
+    const int16_t *w = (const int16_t *)job->w + column * 2;
+    const float *x_scales = (const float *)job->x_scales + row * all;
+
+    for (size_t s = span; s < span + spans; s++) {
+        vreg scale[2];
+        ireg acc[TILE16_ROWS][2];
+
+#pragma GCC unroll 12
+        for (int r = 0; r < rows; r++)
+            acc[r][0] = acc[r][1] = (ireg){0};
+#pragma GCC unroll 4
+        for (size_t i = s * KERNEL_SPAN; i < (s + 1) * KERNEL_SPAN; i += 2) {
+            ireg w0 = i_load(w + i * KERNEL_COLUMNS);
+            ireg w1 = i_load(w + i * KERNEL_COLUMNS + 2 * LANES);
+
+            /* Without this the compiler reads them again for each row, and loads are the bound. */
+            __asm__("" : "+v"(w0), "+v"(w1));
+#pragma GCC unroll 12
+            for (int r = 0; r < rows; r++) {
+                int32_t two;
+                ireg value;
+
+                memcpy(&two, x + (size_t)r * job->x_stride + i, sizeof(two));
+                value = (ireg){0} + two;
+                acc[r][0] = dot(acc[r][0], w0, value);
+                acc[r][1] = dot(acc[r][1], w1, value);
+            }
+        }
+        for (int p = 0; p < 2; p++)
+            scale[p] = r_load(job->scales + s * KERNEL_COLUMNS + column + (size_t)p * LANES);
+#pragma GCC unroll 12
+        for (int r = 0; r < rows; r++) {
+            vreg of_row = r_all(x_scales[(size_t)r * all + s]);
+
+#pragma GCC unroll 2
+            for (int p = 0; p < 2; p++) {
+                float *to = sums + (size_t)r * KERNEL_COLUMNS + column + (size_t)p * LANES;
+
+                r_store(to, r_load(to) + i_float(acc[r][p]) * (of_row * scale[p]));
+            }
+        }
+    }
+}
+
+/* Takes `rows` rows through all columns; returns their number. */
+INLINE size_t tiles16(const struct row_job *job, const dot16 dot, size_t row, const int rows,
+                      size_t span, size_t spans, float *sums)
+{
+    for (size_t c = 0; c < KERNEL_COLUMNS; c += (size_t)2 * LANES)
+        tile16(job, dot, row, rows, c, span, spans, sums);
+    return (size_t)rows;
+}
+
+/* Takes rows [row, row + n) through some spans. */
+INLINE void span16(const struct row_job *job, const dot16 dot, size_t row, size_t n, size_t span,
+                   size_t spans, float *sums)
+{
+    for (size_t r = 0; r < n;) {
+        float *to = sums + r * KERNEL_COLUMNS;
+
+        if (n - r >= TILE16_ROWS)
+            r += tiles16(job, dot, row + r, TILE16_ROWS, span, spans, to);
+        else if (n - r >= 4)
+            r += tiles16(job, dot, row + r, 4, span, spans, to);
+        else if (n - r >= 2)
+            r += tiles16(job, dot, row + r, 2, span, spans, to);
+        else
+            r += tiles16(job, dot, row + r, 1, span, spans, to);
+    }
+}
+
+/* The weights of so many spans, 16 KiB, stay in the first-level cache while a group of rows uses
+ * them. */
+#define SPANS 4
+
+INLINE void run_i16(const struct row_job *job, const dot16 dot)
+{
+    float sums[GROUP * KERNEL_COLUMNS];
+    size_t all = job->in / KERNEL_SPAN;
+
+    for (size_t row = 0; row < job->rows; row += GROUP) {
+        size_t n = job->rows - row < GROUP ? job->rows - row : GROUP;
+
+        memset(sums, 0, n * KERNEL_COLUMNS * sizeof(float));
+        for (size_t s = 0; s < all; s += SPANS)
+            span16(job, dot, row, n, s, all - s < SPANS ? all - s : SPANS, sums);
+        for (size_t r = 0; r < n; r++)
+            finish(job, row + r, sums + r * KERNEL_COLUMNS);
+    }
+}
+
+void KERNEL(rows_i16)(const struct row_job *job) { run_i16(job, dot16_plain); }
+
+WITH_VNNI void KERNEL(rows_i16_vnni)(const struct row_job *job) { run_i16(job, dot16_vnni); }
+
+/* To the nearest integers, stored as 16 bits. */
+INLINE void r_store_i16(int16_t *to, vreg x)
+{
+#if LANES == 16
+    _mm256_storeu_si256((__m256i *)to, _mm512_cvtsepi32_epi16(_mm512_cvtps_epi32((__m512)x)));
+#else
+    __m256i r = _mm256_cvtps_epi32((__m256)x);
+
+    _mm_storeu_si128((__m128i *)to,
+                     _mm_packs_epi32(_mm256_castsi256_si128(r), _mm256_extracti128_si256(r, 1)));
+#endif
+}
+
+INLINE void span_to_i16(const float *x, int16_t *to, float *scale)
+{
+    const ireg magnitude = (ireg){0} + 0x7fffffff;
+    ireg most = {0};
+    int32_t bits = 0;
+    float largest;
+
+    for (size_t i = 0; i < KERNEL_SPAN; i += LANES) {
+        ireg m = (ireg)r_load(x + i) & magnitude;
+
+        most = (ireg)r_pick(m > most, (vreg)m, (vreg)most);
+    }
+    for (int i = 0; i < LANES; i++)
+        bits = most[i] > bits ? most[i] : bits;
+    memcpy(&largest, &bits, sizeof(largest));
+    if (bits >= 0x7f800000) {
+        memset(to, 0, KERNEL_SPAN * sizeof(*to));
+        *scale = __builtin_nanf("");
+        return;
+    }
+    *scale = largest / KERNEL_VALUE16;
+    for (size_t i = 0; i < KERNEL_SPAN; i += LANES)
+        r_store_i16(to + i,
+                    r_load(x + i) * r_all(largest > 1e-30f ? KERNEL_VALUE16 / largest : 0.0f));
+}
+
+void KERNEL(to_i16)(const float *x, size_t n, int16_t *to, float *scales)
+{
+    float rest[KERNEL_SPAN] = {0};
+    size_t whole = n / KERNEL_SPAN * KERNEL_SPAN;
+
+    for (size_t i = 0; i < whole; i += KERNEL_SPAN)
+        span_to_i16(x + i, to + i, &scales[i / KERNEL_SPAN]);
+    if (whole == n)
+        return;
+    memcpy(rest, x + whole, (n - whole) * sizeof(*x));
+    span_to_i16(rest, to + whole, &scales[whole / KERNEL_SPAN]);
 }
 #endif

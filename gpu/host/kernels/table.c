@@ -23,9 +23,12 @@ const struct kernels KERNEL(kernels) = {
     .query_bf16 = KERNEL(query_bf16),
     .scores_bf16 = KERNEL(scores_bf16),
 #endif
-#if KERNEL_I8
+#if KERNEL_INTEGERS
     .rows_i8 = KERNEL(rows_i8),
     .to_i8 = KERNEL(to_i8),
+    .rows_i16 = KERNEL(rows_i16),
+    .rows_i16_vnni = KERNEL(rows_i16_vnni),
+    .to_i16 = KERNEL(to_i16),
 #endif
     .softmax = KERNEL(softmax),
     .add_median = KERNEL(add_median),

@@ -151,12 +151,10 @@ uint32_t bert_max_tokens(const struct bert_config *c)
     return n < BACKEND_MAX_KEYS ? n : BACKEND_MAX_KEYS;
 }
 
-/* Weights of out x in, bias, and scales where they are of eight bits. */
+/* Weights of out x in with their bias. */
 static uint64_t linear_bytes(enum precision p, uint64_t out, uint64_t in)
 {
-    uint32_t weight = precision_weight_bytes(p);
-
-    return out * in * weight + out * sizeof(float) * (weight == 1 ? 2 : 1);
+    return precision_product_bytes(p, out, in) + out * sizeof(float);
 }
 
 uint64_t bert_predict_bytes(const struct bert_config *c, enum precision precision, uint32_t tokens)

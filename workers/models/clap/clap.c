@@ -413,7 +413,7 @@ static uint64_t audio_bytes(enum precision precision, uint32_t windows)
     uint64_t each =
         4 * (HEARD + (uint64_t)256 * 256 + 2 * VALUES + 3 * PATCHES) + 9 * VALUES * size;
 
-    return AUDIO_WEIGHTS * precision_weight_bytes(precision) + 4 * AUDIO_TABLES + windows * each;
+    return precision_product_bytes(precision, 1, AUDIO_WEIGHTS) + 4 * AUDIO_TABLES + windows * each;
 }
 
 uint64_t clap_predict_bytes(unsigned towers, enum precision precision, uint32_t windows)

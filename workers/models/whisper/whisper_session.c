@@ -13,47 +13,46 @@
 
 #define KEYS_ROUND 16 /* backends keep keys in whole blocks */
 
-/* Weights of out x in of so many bytes each, bias, and scales where that is one. */
-static uint64_t linear_bytes(uint32_t weight, uint64_t out, uint64_t in)
+/* Weights of out x in with their bias. */
+static uint64_t linear_bytes(enum precision p, uint64_t out, uint64_t in)
 {
-    return out * in * weight + out * sizeof(float) * (weight == 1 ? 2 : 1);
+    return precision_product_bytes(p, out, in) + out * sizeof(float);
 }
 
 static uint64_t encoder_layer_bytes(const struct whisper_config *c, enum precision p)
 {
     uint64_t d = c->d_model, ffn = c->encoder_ffn;
-    uint32_t wide = precision_weight_bytes(p);
 
-    return linear_bytes(wide, 3 * d, d) + linear_bytes(wide, d, d) + linear_bytes(wide, ffn, d) +
-           linear_bytes(wide, d, ffn) + 4 * d * sizeof(float);
+    return linear_bytes(p, 3 * d, d) + linear_bytes(p, d, d) + linear_bytes(p, ffn, d) +
+           linear_bytes(p, d, ffn) + 4 * d * sizeof(float);
 }
 
-/* Bytes of a weight that steps multiply by (LINEAR_ROWS). */
-static uint32_t step_bytes(enum precision p, bool halves)
+/* A precision whose weights have the size of those that steps multiply by (LINEAR_ROWS). */
+static enum precision size_of_steps(enum precision p, bool halves)
 {
-    return halves && p == PRECISION_F32 ? 2 : precision_weight_bytes(precision_of_rows(p));
+    p = precision_of_rows(p);
+    return halves && p == PRECISION_F32 ? PRECISION_F16 : p;
 }
 
 static uint64_t decoder_layer_bytes(const struct whisper_config *c, enum precision p, bool halves)
 {
     uint64_t d = c->d_model, ffn = c->decoder_ffn;
-    uint32_t step = step_bytes(p, halves);
+    enum precision step = size_of_steps(p, halves);
 
-    return linear_bytes(step, 3 * d, d) + 3 * linear_bytes(step, d, d) +
-           linear_bytes(precision_weight_bytes(p), 2 * d, d) + linear_bytes(step, ffn, d) +
-           linear_bytes(step, d, ffn) + 6 * d * sizeof(float);
+    return linear_bytes(step, 3 * d, d) + 3 * linear_bytes(step, d, d) + linear_bytes(p, 2 * d, d) +
+           linear_bytes(step, ffn, d) + linear_bytes(step, d, ffn) + 6 * d * sizeof(float);
 }
 
 static uint64_t weight_bytes(const struct whisper_config *c, enum precision p, bool halves)
 {
-    uint32_t fine = precision_weight_bytes(precision_fine(p));
+    enum precision fine = precision_fine(p);
     uint64_t d = c->d_model, vocab = c->vocab_size, size = dtype_size(precision_type(p));
     uint64_t positions = (uint64_t)c->max_source_positions + c->max_target_positions;
 
     return linear_bytes(fine, d, 3 * (uint64_t)c->mel_bins) + linear_bytes(fine, d, 3 * d) +
            c->encoder_layers * encoder_layer_bytes(c, p) +
            c->decoder_layers * decoder_layer_bytes(c, p, halves) + vocab * d * size +
-           linear_bytes(step_bytes(precision_fine(p), halves), vocab, d) +
+           linear_bytes(size_of_steps(fine, halves), vocab, d) +
            (positions + 4) * d * sizeof(float);
 }
 
@@ -86,15 +85,15 @@ static uint64_t row_bytes(const struct whisper_config *c, uint64_t size)
 }
 
 /* The backend's scratch memory: one window's keys and values during its attention, and its audio;
- * on processors also the rows of 8-bit products, of all windows that are encoded at once. */
+ * on processors also the rows of products of integers, of all windows that are encoded at once. */
 static uint64_t scratch_bytes(const struct whisper_config *c, enum precision p, uint64_t windows)
 {
     uint64_t size = dtype_size(precision_type(p)), rows = windows * WHISPER_POSITIONS;
     uint64_t widest = c->encoder_ffn > c->d_model ? c->encoder_ffn : c->d_model;
-    bool eight = p == PRECISION_INT8_F32 || p == PRECISION_INT8_BF16;
+    bool integers = p == PRECISION_INT8_F32 || p == PRECISION_INT8_BF16 || p == PRECISION_INT16;
 
     return keys_bytes(c, WHISPER_POSITIONS, size) + WHISPER_WINDOW_SAMPLES * sizeof(float) +
-           (eight ? rows * widest : 0);
+           (integers ? precision_product_bytes(p, rows, widest) : 0);
 }
 
 /* The buffers of whisper_align; rows: those that a step has. */
