@@ -96,8 +96,6 @@ CIRCLES = [
     ("workers/media", ["decoder", "wire"], "the parent's side and the messages of both"),
     ("workers/pass", ["feed", "lease", "shard_report"],
      "a track is dropped by whoever holds the lock, wherever its audio is"),
-    ("workers/stages/transcribe/outcome", ["outcome", "timing"],
-     "what a window came to, and the two that change it"),
 ]
 
 SOURCES = (".c", ".h", ".cu", ".cuh", ".inc")
