@@ -83,6 +83,7 @@ int backend_precision(const struct backend *be, enum precision wanted, enum prec
                    be->info.name, have, precision_name(wanted),
                    !be->info.threads || wanted == PRECISION_BF16 ? ""
                    : wanted == PRECISION_INT8                    ? ", which wants VNNI"
+                   : wanted == PRECISION_INT16                   ? ", which wants AVX2"
                                                                  : ", which is for GPUs");
 }
 

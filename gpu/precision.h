@@ -21,12 +21,12 @@ enum precision {
                        float16 between the products */
     PRECISION_INT8_F32,  /* the same with float32 between them: what a processor takes for int8 */
     PRECISION_INT8_BF16, /* or bfloat16, where it has that */
-    PRECISION_FP8,   /* e4m3 weights, one scale an output, and inputs, one scale a row (sm_89 and
-                        later), bfloat16 between the products; LINEAR_ROWS as bf16: few rows are
-                        bound by what is around a product, and gain nothing */
     PRECISION_INT16, /* weights and inputs of 16 bits, a scale for every 64 inputs of an output and
                         of a row, float32 between the products: errs as float16, and is what a
                         processor without bfloat16 takes; LINEAR_ROWS as fp32 */
+    PRECISION_FP8,   /* e4m3 weights, one scale an output, and inputs, one scale a row (sm_89 and
+                        later), bfloat16 between the products; LINEAR_ROWS as bf16: few rows are
+                        bound by what is around a product, and gain nothing */
     PRECISION_COUNT,
 };
 

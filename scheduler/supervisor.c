@@ -20,6 +20,10 @@
 #include "scheduler/worker_pool.h"
 
 #define JUDGED_MS 30000
+/* A run whose last GPU is held by a process that was killed waits so long for its end: it may only
+ * be slow to give back its memory, and nobody is awake to begin the run again. */
+#define STUCK_WAIT_MS 30000
+#define DEVICE_LOST "its device is lost: "
 
 /*   STARTING --HELLO--> UP --READY--> ready     what process.h has of it, and how far UP is
  *
@@ -46,32 +50,53 @@ static void on_condemned(void *owner)
     planner_worker_gone(w->process.run->planner, w->index);
 }
 
-static void on_quarantined(void *owner, const char *why, const char *sentence)
-{
-    struct run_worker *w = owner;
-    struct run *run = w->process.run;
-    int code = w->process.last.code;
-    struct err err = {0};
-
-    run_check(run, ledger_event(run->ledger, "worker-aside", 0, w->device, sentence, &err), &err);
-    run_note_commit(run);
-    if (all_quarantined(run) && run->tick.mode != RUN_ENDING) {
-        err_set(&err, code ? code : ERR_DEVICE,
-                "no worker is left: %s; see `nightshift %s`, then run again", why,
-                code == ERR_VRAM ? "plan" : "doctor");
-        if (run->backlog.has_stage && worker_pool_all_too_small(run))
-            disabled_stage_put(run, &run->backlog.stage, &err);
-        else
-            run_fail(run, &err);
-    }
-}
-
 /* A process in the driver that cannot be ended: the next one on that GPU would get stuck beside it.
  * On the processor the next one may do other recordings. */
 static bool holds_stuck_gpu(const struct run_worker *w)
 {
     return w->process.stuck_pid != 0 &&
            w->process.run->devices.picked->list[w->index].kind != DEVICE_CPU;
+}
+
+static bool awaits_stuck_gpu(const struct run *run)
+{
+    const int64_t now = clock_mono_ms();
+
+    for (uint32_t i = 0; i < run->devices.count; i++)
+        if (holds_stuck_gpu(&run->devices.workers[i]) &&
+            now - run->devices.workers[i].process.stuck_ms < STUCK_WAIT_MS)
+            return true;
+    return false;
+}
+
+/* Ends the run, or its stage, if no worker is left. why: what became of w, of which that is said.
+ */
+static void end_without_workers(struct run_worker *w, const char *why)
+{
+    struct run *run = w->process.run;
+    int code = w->process.last.code;
+    struct err err = {0};
+
+    if (!all_quarantined(run) || awaits_stuck_gpu(run) || run->tick.mode == RUN_ENDING)
+        return;
+    err_set(&err, code ? code : ERR_DEVICE,
+            "no worker is left: %s; see `nightshift %s`, then run again", why,
+            code == ERR_VRAM ? "plan" : "doctor");
+    if (run->backlog.has_stage && worker_pool_all_too_small(run))
+        disabled_stage_put(run, &run->backlog.stage, &err);
+    else
+        run_fail(run, &err);
+}
+
+static void on_quarantined(void *owner, const char *why, const char *sentence)
+{
+    struct run_worker *w = owner;
+    struct run *run = w->process.run;
+    struct err err = {0};
+
+    run_check(run, ledger_event(run->ledger, "worker-aside", 0, w->device, sentence, &err), &err);
+    run_note_commit(run);
+    end_without_workers(w, why);
 }
 
 static void on_gone(void *owner, struct process_loss *loss)
@@ -96,7 +121,7 @@ static void on_gone(void *owner, struct process_loss *loss)
     else if (last->code == ERR_LIBRARY)
         loss->hopeless = "";
     else if (holds_stuck_gpu(w))
-        loss->hopeless = "its device is lost: ";
+        loss->hopeless = DEVICE_LOST;
 }
 
 /* ---------------------------------------------------------------------------------- messages */
@@ -393,6 +418,14 @@ static void try_again(struct run_worker *w)
     worker_pool_start(w);
 }
 
+static void end_without_stuck_gpu(struct run_worker *w)
+{
+    char why[sizeof(w->process.last.msg) + sizeof(DEVICE_LOST)];
+
+    snprintf(why, sizeof(why), DEVICE_LOST "%s", w->process.last.msg);
+    end_without_workers(w, why);
+}
+
 static void on_tick(void *owner, int64_t now, int64_t lost)
 {
     struct run_worker *w = owner;
@@ -408,6 +441,9 @@ static void on_tick(void *owner, int64_t now, int64_t lost)
         process_condemn(p, ERR_TIMEOUT, "it did not load the model in time");
     else if (p->state == PROCESS_QUARANTINED && now >= p->due_ms && may_come_back(w))
         try_again(w);
+    else if (p->state == PROCESS_QUARANTINED && holds_stuck_gpu(w) &&
+             now - p->stuck_ms >= STUCK_WAIT_MS)
+        end_without_stuck_gpu(w);
 }
 
 void supervisor_add(struct run *run, struct run_worker *w)

@@ -9,7 +9,7 @@
 static bool too_small(const struct run_worker *w)
 {
     return w->process.state == PROCESS_QUARANTINED && w->process.last.code == ERR_VRAM &&
-           !w->was_ready;
+           !w->was_ready && w->process.stuck_pid == 0;
 }
 
 bool worker_pool_all_too_small(const struct run *run)

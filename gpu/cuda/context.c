@@ -67,20 +67,38 @@ static void close_fork(struct cuda *c)
     cuda_release(&c->base, c->scratch);
 }
 
+/* Who records may close a fork: `capturing` can be taken again by the thread that has it. */
+static void init_locks(struct cuda *c)
+{
+    pthread_mutexattr_t again;
+
+    pthread_mutexattr_init(&again);
+    pthread_mutexattr_settype(&again, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(&c->capturing, &again);
+    pthread_mutexattr_destroy(&again);
+    pthread_mutex_init(&c->shared, NULL);
+}
+
 /* Errors are ignored: they occurred before, and were reported then. */
 static void cuda_close(struct backend *be)
 {
     struct cuda *c = cuda_enter(be);
     cudaGraph_t graph = NULL;
 
-    if (c->recording && cudaStreamEndCapture(c->work, &graph) == cudaSuccess && graph)
-        (void)cudaGraphDestroy(graph);
+    if (c->recording) {
+        if (cudaStreamEndCapture(c->work, &graph) == cudaSuccess && graph)
+            (void)cudaGraphDestroy(graph);
+        pthread_mutex_unlock(&c->home->capturing);
+    }
     if (c->work)
         (void)cudaStreamSynchronize(c->work);
     if (c->copies)
         (void)cudaStreamSynchronize(c->copies);
     cuda_plans_free(c);
+    /* cuDNN waits for the whole device then, which spoils what another thread records. */
+    pthread_mutex_lock(&c->home->capturing);
     cuda_dnn_close(c);
+    pthread_mutex_unlock(&c->home->capturing);
     if (c->lt && c->home == c)
         (void)c->libs.lt.cublasLtDestroy(c->lt);
     close_stages(c);
@@ -92,6 +110,7 @@ static void cuda_close(struct backend *be)
     close_streams(c);
     free(c->old);
     free(c->blocks);
+    pthread_mutex_destroy(&c->capturing);
     pthread_mutex_destroy(&c->shared);
     free(c);
 }
@@ -197,7 +216,7 @@ int cuda_open(const char *device, const struct cuda_options *options, struct bac
     if (!c)
         return err_set(err, ERR_NOMEM, "out of memory for the CUDA backend");
     c->base.ops = &cuda_ops;
-    pthread_mutex_init(&c->shared, NULL);
+    init_locks(c);
     c->home = c;
     c->device = ordinal;
     c->sm = d.major * 10 + d.minor;
@@ -234,7 +253,7 @@ int cuda_fork(struct backend *be, bool leads, struct backend **ret, struct err *
     if (!c)
         return err_set(err, ERR_NOMEM, "out of memory for the CUDA backend");
     c->base = (struct backend){.ops = &cuda_ops, .info = be->info, .forked = &home->base};
-    pthread_mutex_init(&c->shared, NULL);
+    init_locks(c);
     c->home = home;
     c->device = home->device;
     c->sm = home->sm;

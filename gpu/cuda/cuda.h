@@ -104,7 +104,9 @@ struct cuda {
     struct cuda_box box[BACKEND_BOXES];
     uint32_t next_up;
 
-    pthread_mutex_t shared;    /* home: of what follows here, base.allocated and base.peak */
+    pthread_mutex_t
+        capturing;          /* home: held by who records, and by who closes a fork (cuda_close) */
+    pthread_mutex_t shared; /* home: of what follows here, base.allocated and base.peak */
     struct cuda_block *blocks; /* home: what alloc gave, by address */
     size_t block_count, block_cap;
 

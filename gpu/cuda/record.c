@@ -26,10 +26,13 @@ int cuda_record_begin(struct backend *be, struct err *err)
 
     if (rc != 0)
         return rc;
+    pthread_mutex_lock(&c->home->capturing);
     rc = cuda_status(err, cudaStreamBeginCapture(c->work, cudaStreamCaptureModeRelaxed),
                      "beginning a recording");
-    if (rc != 0)
+    if (rc != 0) {
+        pthread_mutex_unlock(&c->home->capturing);
         return give_up(c, rc);
+    }
     c->recording = true;
     return 0;
 }
@@ -46,6 +49,7 @@ int cuda_record_end(struct backend *be, struct recording **ret, struct err *err)
         return cuda_shape(err, "record_end");
     status = cudaStreamEndCapture(c->work, &graph);
     c->recording = false;
+    pthread_mutex_unlock(&c->home->capturing);
     if (status != cudaSuccess)
         return give_up(c, cuda_status(err, status, "ending a recording"));
     r = calloc(1, sizeof(*r));

@@ -241,7 +241,7 @@ uint32_t device_threads(const struct devices *picked, uint32_t i)
         return threads;
     for (uint32_t k = 0; k < picked->count; k++)
         sharers += device_node(picked, k) == node;
-    processors = numa_processors(read_env_or_empty(ROOT_ENV), node) / sharers;
+    processors = numa_processors(read_env_or_empty(ROOT_ENV), node) / (sharers ? sharers : 1);
     return processors > 0 && processors < threads ? processors : threads;
 }
 

@@ -300,13 +300,19 @@ static void plan_card(struct card_probe *p, size_t i, const char *visible)
                                          .stop = p->o->stop};
 }
 
-/* What was found of the card itself says more than that none can be used. */
+/* What was found of the card itself says more than that none can be used, but not more than that
+ * its process crashed over it. */
+#define NONE_USABLE "devices: "
 static void name_trouble(struct devices *one)
 {
-    for (uint32_t i = 0; i < one->finding_count; i++)
-        if (one->findings[i].state != FINDING_WELL &&
-            strcmp(one->findings[i].name, FIRST_LABEL) == 0)
-            err_set(&one->no_gpu, ERR_DEVICE, "%s", one->findings[i].found);
+    for (uint32_t i = 0; i < one->finding_count; i++) {
+        const struct device_finding *f = &one->findings[i];
+
+        if (f->state == FINDING_WELL || strcmp(f->name, FIRST_LABEL) != 0)
+            continue;
+        err_set(&one->no_gpu, ERR_DEVICE, "%s%s%s", f->found, f->todo[0] ? "; " : "", f->todo);
+        return;
+    }
 }
 
 /* NULL: it cannot be used, and p->one.no_gpu says why. Takes the answer. */
@@ -327,7 +333,7 @@ static const struct device *read_card(struct card_probe *p, size_t i, const char
         err_set(&p->one.no_gpu, ERR_DEVICE, "it is not there when it is asked for alone");
     else if (p->one.no_gpu.code == 0 && ret->unusable)
         err_set(&p->one.no_gpu, ERR_DEVICE, "%s", ret->trouble);
-    else if (p->one.no_gpu.code != 0)
+    else if (strncmp(p->one.no_gpu.msg, NONE_USABLE, strlen(NONE_USABLE)) == 0)
         name_trouble(&p->one);
     return p->one.no_gpu.code == 0 ? ret : NULL;
 }
@@ -472,8 +478,8 @@ static void name_sick_devices(struct devices *ret, uint32_t first)
         snprintf(found, sizeof(found), "%s%sit is left out: %s", d->model, d->model[0] ? ", " : "",
                  d->trouble);
         devices_add_finding(ret, FINDING_WARNING, d->label, found, "a GPU that answers",
-                            "look for it in `nvidia-smi` and `dmesg`; restart the machine; a card "
-                            "that fails again wants its maker");
+                            "look for it in `nvidia-smi` and `dmesg`; restart the machine. If it "
+                            "fails again, have the card repaired or replaced");
     }
     judge_sick_devices(ret, first);
 }

@@ -38,9 +38,9 @@ static const char *why_slow(int64_t slowed)
     if (slowed & (GPU_SLOWED_OVERHEATED | GPU_SLOWED_HEAT))
         return "it is too hot";
     if (slowed & GPU_SLOWED_BRAKE)
-        return "its power supply cannot give more";
+        return "the power supply limits it";
     if (slowed & GPU_SLOWED_HARDWARE)
-        return "its hardware asks for it, for heat or power";
+        return "the hardware asks for it, because of heat or power";
     return NULL;
 }
 
@@ -85,8 +85,8 @@ static void look_at_memory(struct gpu_health_told *told, const char *label,
     if (more > 0)
         add_news(n, "device-memory", false,
                  "%s: %lld %s of its memory that ECC could not correct (%lld since the driver was "
-                 "loaded): the driver ends what works on it then, which is done again; where they "
-                 "go on, have the card replaced",
+                 "loaded). What worked on it then is done again. If this repeats, have the card "
+                 "replaced",
                  label, (long long)more, more == 1 ? "error" : "errors",
                  (long long)h->ecc_uncorrected);
     if (h->ecc_uncorrected >= 0)

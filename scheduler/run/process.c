@@ -563,6 +563,7 @@ static void leave_behind(struct process *p)
     err_set(&p->last, p->last.code ? p->last.code : ERR_TIMEOUT,
             "%.300sits process (pid %ld) cannot be ended and is left behind", before, (long)l->pid);
     p->stuck_pid = l->pid;
+    p->stuck_ms = clock_mono_ms();
     l->status = SIGKILL;
     l->reaped = l->left_behind = true;
     consider_gone(l);

@@ -78,6 +78,7 @@ struct process {
     bool broken;       /*   because it sent what cannot be: nothing more of it is believed */
     bool on_trial;     /* it was quarantined before, and one more death puts it there again */
     pid_t stuck_pid;   /* of the last that was killed and did not end; 0: none, or it did */
+    int64_t stuck_ms;  /* when it was left behind */
     struct restart restart;
     struct err last; /* why it died last; code 0: nobody knows */
 };

@@ -1,6 +1,7 @@
 /* nightshift retry, cancel, pause, resume, priority: one request each, for all tasks or some. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <jansson.h>
 
@@ -87,19 +88,33 @@ static int take_place(void *arg, const struct read_recording *r)
 }
 
 /* The place of the recording that was named as `show` takes it: by its number, or a part of its
- * name. The caller frees *ret. ERR_MISSING, ERR_USAGE: as recording_find. */
+ * name. The caller frees *ret. ERR_MISSING, ERR_USAGE: as recording_find; ERR_USAGE also where the
+ * place does not lead back to the recording, since another one has it now or lies there as well. */
 static int find_named_place(struct store *st, const char *what, char **ret, struct err *err)
 {
-    int64_t id = 0;
+    int64_t id = 0, there = 0;
     int rc = recording_find(st, what, &id, err);
 
     if (rc == 0)
         rc = read_recording_by_id(st, id, take_place, ret, err);
-    return rc < 0 && err->code == 0 ? err_set(err, rc, "%s", err_name(rc)) : rc;
+    if (rc < 0 && err->code == 0)
+        return err_set(err, rc, "%s", err_name(rc));
+    if (rc == 0 && (recording_find(st, *ret, &there, err) != 0 || there != id))
+        rc = err_set(err, ERR_USAGE, "%.80s: another recording has the place %.400s too", what,
+                     *ret);
+    return rc;
 }
 
-/* What lies at or below a path of the catalog; else one recording, whose place is printed. A whole
- * path that is not there is a slip, and no part of a name. typed: the path as it was typed. */
+/* Is it meant as a path? A path that the catalog does not have is a slip, and no part of a name. */
+static bool is_meant_as_path(const char *typed)
+{
+    struct stat found;
+
+    return typed[0] == '/' || typed[0] == '.' || lstat(typed, &found) == 0;
+}
+
+/* What lies at or below a path of the catalog; else one recording, whose place is printed. typed:
+ * the path as it was typed. */
 static int request_one(struct cli *cli, struct writer *writer, struct request *rq, const char *path,
                        const char *typed, struct request_reply *reply, struct err *err)
 {
@@ -109,7 +124,7 @@ static int request_one(struct cli *cli, struct writer *writer, struct request *r
 
     rq->select_path = path;
     rc = writer_request(writer, rq, reply, &of_path);
-    if (rc != ERR_MISSING || typed[0] == '/') {
+    if (rc != ERR_MISSING || is_meant_as_path(typed)) {
         *err = of_path;
         return rc;
     }

@@ -254,7 +254,7 @@ static void put_device_events(const struct report *r, struct buf *out)
     char at[REPORT_TIME], n[TEXT_LEN];
 
     if (r->events > 0)
-        buf_printf(out, "<h2>What befell the devices</h2>\n");
+        buf_printf(out, "<h2>Device problems</h2>\n");
     for (size_t i = 0; i < r->events; i++) {
         buf_printf(out, "<article><p>%s: ", report_time(r->event[i].at_ms, at));
         put_html_element(out, "", r->event[i].text, "</p></article>\n");

@@ -291,7 +291,7 @@ static void put_device_events(const struct report *r, struct page *p)
     char at[REPORT_TIME], n[TEXT_LEN];
 
     if (r->events > 0)
-        buf_printf(p->out, "\nWhat befell the devices\n");
+        buf_printf(p->out, "\nDevice problems\n");
     p->label = "";
     for (size_t i = 0; i < r->events; i++)
         put_text_line(p, "%s: %s", report_time(r->event[i].at_ms, at), r->event[i].text);

@@ -14,7 +14,7 @@
  * its open shard, the lanes of other tracks that it feeds are closed, and what they hold is worked
  * on and freed like all else. A decoder also waits before it opens lanes while the pool is over its
  * budget; by the same reasoning that ends. Lanes behind their cut that still hear what follows
- * (their tail, at most a third of a window) are always fed, and while there is one its decoder
+ * (their tail, at most a window of 30 s) are always fed, and while there is one its decoder
  * waits for nothing: else the lane could not end.
  *
  * Why memory is bounded: the pool is exceeded by at most a window of the driving lane, the tails

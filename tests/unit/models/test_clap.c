@@ -430,6 +430,11 @@ TEST(bad_features)
         put("preprocessor_config.json", "", bad[i].text);
         refused(bad[i].says);
     }
+    put("config.json", "{\"model_type\":\"clap\",\"audio_config\":{",
+        "\"spec_size\":1024,\"num_mel_bins\":8,\"patch_size\":8,\"patch_stride\":8");
+    put("preprocessor_config.json", "",
+        "{\"feature_size\":8,\"truncation\":\"rand_trunc\",\"padding\":\"repeatpad\"}");
+    refused("more than 65536");
     assert_int_equal(unlink("bad/preprocessor_config.json"), 0);
     refused("preprocessor_config.json");
 }

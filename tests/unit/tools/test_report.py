@@ -166,7 +166,7 @@ class Report(ProgramTest):
             ("2026-01-01T23:10:01.000Z", "worker-died", "not said, as being disabled is"),
             ("2026-01-02T01:00:00.000Z", "device-slow", "cuda:0 was slowed down"))))
         lines = [" ".join(line.split()) for line in self.text().splitlines()]
-        at = lines.index("What befell the devices")
+        at = lines.index("Device problems")
         self.assertRegex(lines[at + 1], r"^Thu 01 Jan, \d\d:10: worker cuda:0 is disabled: its device is lost <b>$")
         self.assertRegex(lines[at + 2], "cuda:0 was slowed down$")
         self.assertEqual("", lines[at + 3])

@@ -608,7 +608,7 @@ class Words(Searching):
             self.assertIn(words, " ".join(self.run_it("search", *args, status=64).err.split()))
         done = self.run_it("search", "--semantic", "anything")
         self.assertNotEqual(0, done.returncode)
-        self.assertIn("has no vectors", done.err)
+        self.assertIn("nothing here can be found by its meaning yet", done.err)
         self.assertIn("enqueue --embed", done.err)
 
     def test_without_the_model_words_are_left(self):

@@ -708,6 +708,8 @@ static int time_some(struct flight *f, uint32_t *at, struct err *err)
         rc = timing_align(f->timing, f->session, err);
     if (rc == 0)
         return finish_timed(f, ended, n, err);
+    if (!is_fatal(rc) && n == 0) /* the first of them is at fault, and is not tried for ever */
+        ended[n++] = &f->slots[(*at)++];
     return is_fatal(rc) ? rc : time_apart(f, ended, n, err);
 }
 
