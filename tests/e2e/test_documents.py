@@ -26,7 +26,7 @@ CPU = "AMD EPYC"  # the pages' machine
 NUMBER = re.compile(r"""(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\ \d+\ [A-Z][a-z]{2}\ \d{4},\ )?
                         (?<![\w-])\d[\d.,:]*(?:-\d\d-\d\d)?(?<![.,:])
                         (?:\ ?(?:ms|min|[smhW]|[kMG]i?B|°C)(?!\w))?""", re.X)
-MACHINE = re.compile(r"\b(?:fp32|bf16|avx\w*)\b")
+MACHINE = re.compile(r"\b(?:fp32|int16|bf16|avx\w*)\b")
 
 
 class Block:

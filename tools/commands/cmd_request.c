@@ -110,7 +110,8 @@ static bool is_meant_as_path(const char *typed)
 {
     struct stat found;
 
-    return typed[0] == '/' || typed[0] == '.' || lstat(typed, &found) == 0;
+    return typed[0] == '/' || strncmp(typed, "./", 2) == 0 || strncmp(typed, "../", 3) == 0 ||
+           lstat(typed, &found) == 0;
 }
 
 /* What lies at or below a path of the catalog; else one recording, whose place is printed. typed:

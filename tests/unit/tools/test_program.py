@@ -21,6 +21,7 @@ import termios
 import threading
 import time
 import unittest
+import warnings
 import zipfile
 
 from program import PROGRAM, ProgramTest, count_shards, demo_model, index_texts, wav
@@ -559,6 +560,24 @@ class Requests(Program):
         # A whole path that is not there is no part of a name.
         self.run_it("cancel", os.path.join(self.archive, "a.wa"), status=66)
         self.assertIn(f"at or below '{os.path.join(self.dir, 'nothing')}'", self.run_it("cancel", "nothing", status=66).err)
+        # Nor is a path that is on the disk, and not in the catalog.
+        before = self.sql("SELECT count(*) FROM tasks WHERE state = 'cancelled'")
+        with open(os.path.join(self.dir, "seasons"), "wb"):
+            pass
+        for slip in ("seasons", "./c.wav"):
+            self.assertIn("at or below", self.run_it("cancel", slip, status=66).err)
+        self.assertEqual(before, self.sql("SELECT count(*) FROM tasks WHERE state = 'cancelled'"))
+
+    def test_one_of_two_members_of_a_name(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the name that is there twice
+            with zipfile.ZipFile(os.path.join(self.archive, "two.zip"), "w") as z:
+                z.writestr("a.wav", wav(9))
+                z.writestr("a.wav", wav(11))
+        self.enqueue()
+        number, member = self.sql("SELECT media_id, member FROM tasks ORDER BY media_id")[1]
+        self.assertIn(member, self.run_it("cancel", str(number), status=0).out)
+        self.assertEqual([(number,)], self.sql("SELECT media_id FROM tasks WHERE state = 'cancelled'"))
 
     def test_priority(self):
         self.fill()
