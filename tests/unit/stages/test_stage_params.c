@@ -178,7 +178,7 @@ TEST(stages_are_known_by_name)
     assert_ptr_equal(stage_kind_taking("diarization-nano"), stage_kind_find("diarize"));
     assert_null(stage_kind_taking("yamnet"));
     assert_int_equal(stage_tail("transcribe"), 0);
-    assert_int_equal(stage_tail("diarize"), 160000);
+    assert_int_equal(stage_tail("diarize"), 400000);
     assert_int_equal(stage_tail("sounds"), 15600);
     assert_int_equal(stage_bytes_per_s("transcribe", "{}"), 0);
     assert_int_equal(stage_bytes_per_s("diarize", "{}"), 589 + 3 * 1028);
