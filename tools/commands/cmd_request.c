@@ -6,6 +6,7 @@
 #include <jansson.h>
 
 #include "base/buf.h"
+#include "base/utf8.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/text.h"
 #include "tools/commands/commands.h"
@@ -105,6 +106,15 @@ static int find_named_place(struct store *st, const char *what, char **ret, stru
     return rc;
 }
 
+/* In one line, however long it is: it may be copied. */
+static void print_place(const char *place)
+{
+    char *shown = utf8_display(place, strlen(place));
+
+    puts(shown ? shown : "");
+    free(shown);
+}
+
 /* Is it meant as a path? A path that the catalog does not have is a slip, and no part of a name. */
 static bool is_meant_as_path(const char *typed)
 {
@@ -137,7 +147,7 @@ static int request_one(struct cli *cli, struct writer *writer, struct request *r
         rc = writer_request(writer, rq, reply, err);
     }
     if (rc == 0 && !cli->json && !cli->quiet)
-        cli_print(place, 0);
+        print_place(place);
     free(place);
     return rc;
 }
