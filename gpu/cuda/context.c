@@ -221,7 +221,7 @@ int cuda_open(const char *device, const struct cuda_options *options, struct bac
     c->device = ordinal;
     c->sm = d.major * 10 + d.minor;
     c->deterministic = options && options->deterministic;
-    c->gelu = gelu ? gelu : "";
+    c->exact_gelu = gelu && strcmp(gelu, "exact") == 0;
     rc = cuda_status(err, cudaSetDevice(ordinal), "opening the GPU");
     if (rc == 0)
         rc = open_libraries(c, err);
@@ -258,7 +258,7 @@ int cuda_fork(struct backend *be, bool leads, struct backend **ret, struct err *
     c->device = home->device;
     c->sm = home->sm;
     c->deterministic = home->deterministic;
-    c->gelu = home->gelu;
+    c->exact_gelu = home->exact_gelu;
     c->libs = home->libs;
     c->lt = home->lt;
     rc = cuda_dnn_open(c, err);

@@ -30,8 +30,7 @@
  * Those of cuBLASLt and cuDNN are in libs.h.
  *
  * NIGHTSHIFT_CUDA_GELU in the environment when the device is opened, for measuring: "exact"
- * computes GELU in a kernel of its own everywhere, "tanh" in the product's epilogue in fp16, too,
- * not only in bf16 (linear.c says why not).
+ * computes GELU in a kernel of its own in 16 bits, too (linear.c).
  *
  * NIGHTSHIFT_CUDA_CONVOLVE in the environment when a convolution's weights are made, for measuring:
  * "product" never takes cuDNN, "cudnn" takes it wherever it has a kernel, and "first" is that with
@@ -84,7 +83,7 @@ struct cuda {
     int device;          /* ordinal */
     int sm;              /* 10 * major + minor: 75 ... 120 */
     bool deterministic;
-    const char *gelu; /* "exact", "tanh"; "": by the type */
+    bool exact_gelu; /* in 16 bits, too */
     bool recording;
     uint32_t recordings; /* alive */
 

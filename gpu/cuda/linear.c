@@ -14,14 +14,13 @@
  * Inputs that only products read may be DTYPE_E4M3, and so may GELU's results: then y itself holds
  * the sums for a moment, in bf16, and one kernel makes 8 bits of them in place.
  *
- * GELU is cuBLASLt's in bf16, the tanh approximation, and else a kernel of its own after the
- * product, exact. The approximation is at most 4.7e-4 off (at -2.7). In bf16 that is less than what
- * rounding does: over inputs of any spread from 0.3 to 4 around 0 and -1 the result's RMS error is
- * 0.7 to 0.97 times that of the exact kernel, before which the sum is rounded once more. In fp16 it
- * would be up to 4 times that, and always to the same side. ReLU is cuBLASLt's, but in 8 bit, where
- * our kernels come after the product anyway, or its table of epilogues promises none. If cuBLASLt
- * refuses an epilogue, which its table does not show for every device, a kernel does it after the
- * plain product.
+ * GELU is cuBLASLt's in 16 bits, the tanh approximation, and else a kernel of its own after the
+ * product, exact. The approximation is at most 4.7e-4 off (at -2.7). Over inputs of any spread from
+ * 0.3 to 4 around 0 the result's RMS error is 0.7 to 0.9 times that of the exact kernel, before
+ * which the sum is rounded once more; in fp16 its mean is up to 0.4 roundings to one side
+ * (tests/cuda/test_products.c). ReLU is cuBLASLt's, but in 8 bit, where our kernels come after the
+ * product anyway, or its table of epilogues promises none. If cuBLASLt refuses an epilogue, which
+ * its table does not show for every device, a kernel does it after the plain product.
  *
  * Deterministic: the number of rows must not show. Rows of a decoder step go in pieces of exactly
  * ROWS_FIXED, filled up with zeros, and wide ones in pieces of as many rows as the weights were
@@ -224,8 +223,7 @@ static int add_bias(struct cuda *c, const struct linear *l, struct tensor y, str
 /* The one place where GELU's exactness is decided: by what results are rounded to. */
 static bool fused_gelu(const struct cuda *c, enum dtype y_type)
 {
-    return strcmp(c->gelu, "exact") != 0 &&
-           (y_type == DTYPE_BF16 || (y_type == DTYPE_F16 && strcmp(c->gelu, "tanh") == 0));
+    return !c->exact_gelu && (y_type == DTYPE_BF16 || y_type == DTYPE_F16);
 }
 
 /* How many columns of y to compute: the padded ones too where y's rows end with room for just them,

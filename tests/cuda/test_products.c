@@ -158,7 +158,7 @@ static void gelu_errors(struct backend *be, enum precision precision, float spre
 }
 
 /* In bf16 the product's own GELU, an approximation, is hidden by rounding, and more exact than one
- * that comes after the sums were rounded; in fp16 it would show, and the exact one is taken. */
+ * that comes after the sums were rounded; in fp16 it shows, to one side. */
 static void test_gelu_in_16_bits(void **unused)
 {
     static const float spreads[] = {0.3f, 1.0f, 4.0f};
@@ -177,8 +177,10 @@ static void test_gelu_in_16_bits(void **unused)
                       (double)spreads[i], rms, mean, before, mean_before);
         assert_true(rms < 1.2 && rms < before && mean < 0.2);
         gelu_errors(be, PRECISION_F16, spreads[i], &rms, &mean);
-        print_message("  spread %g: fp16 %.2f (mean %.3f)\n", (double)spreads[i], rms, mean);
-        assert_true(mean < 0.05);
+        gelu_errors(exact, PRECISION_F16, spreads[i], &before, &mean_before);
+        print_message("  spread %g: fp16 %.2f (mean %.3f), exact kernel %.2f (mean %.3f)\n",
+                      (double)spreads[i], rms, mean, before, mean_before);
+        assert_true(rms < 1.5 && rms < before && mean < 0.5 && mean_before < 0.05);
     }
     backend_close(be);
     backend_close(exact);

@@ -7,6 +7,8 @@
 #define GIB (UINT64_C(1) << 30)
 #define SIXTEEN \
     (1u << PRECISION_F32 | 1u << PRECISION_TF32 | 1u << PRECISION_F16 | 1u << PRECISION_BF16)
+#define PROCESSOR \
+    (1u << PRECISION_F32 | 1u << PRECISION_BF16 | 1u << PRECISION_INT16 | 1u << PRECISION_INT8_BF16)
 
 /* Weights in 16 bits at arg bytes, 10 MiB a slot, 40 MiB a window; and more on a GPU. */
 static uint64_t size(const void *arg, const struct device *d, enum precision p, uint32_t slots,
@@ -66,7 +68,7 @@ TEST(a_large_card_takes_it_as_it_is)
     struct placement p = place(gpu(100 * GIB), &large, PRECISION_AUTO, 0);
 
     assert_true(p.fits);
-    assert_int_equal(p.precision, PRECISION_BF16);
+    assert_int_equal(p.precision, PRECISION_F16);
     assert_int_equal(p.slots, 96);
     assert_int_equal(p.windows, 8);
     assert_int_equal(p.bytes, 3 * GIB + 96 * 10 * MIB + 8 * 40 * MIB + 394 * MIB);
@@ -140,7 +142,8 @@ TEST(the_precision_is_one_that_the_device_has)
         enum precision wish, is;
         const char *why; /* NULL: it fits */
     } table[] = {
-        {SIXTEEN, PRECISION_AUTO, PRECISION_BF16, NULL},
+        {SIXTEEN, PRECISION_AUTO, PRECISION_F16, NULL},
+        {1u << PRECISION_F32 | 1u << PRECISION_BF16, PRECISION_AUTO, PRECISION_BF16, NULL},
         {1u << PRECISION_F32 | 1u << PRECISION_F16, PRECISION_AUTO, PRECISION_F16, NULL},
         {1u << PRECISION_F32, PRECISION_AUTO, PRECISION_F32, NULL},
         {SIXTEEN, PRECISION_F32, PRECISION_F32, NULL},
@@ -149,7 +152,7 @@ TEST(the_precision_is_one_that_the_device_has)
         {SIXTEEN | 1u << PRECISION_INT8, PRECISION_INT8, PRECISION_INT8, NULL},
         {1u << PRECISION_F32 | 1u << PRECISION_INT8_F32, PRECISION_INT8, PRECISION_INT8_F32, NULL},
         {SIXTEEN | 1u << PRECISION_INT8_BF16, PRECISION_INT8, PRECISION_INT8_BF16, NULL},
-        {SIXTEEN | 1u << PRECISION_INT8_BF16, PRECISION_AUTO, PRECISION_BF16, NULL},
+        {PROCESSOR, PRECISION_AUTO, PRECISION_BF16, NULL},
         {SIXTEEN, PRECISION_INT8, PRECISION_INT8, "it has no int8; it has fp32, tf32, fp16, bf16"},
         {0, PRECISION_AUTO, PRECISION_F32, "it has no precision that this program knows"},
     };
@@ -187,12 +190,12 @@ TEST(wished_slots_are_kept_where_they_fit)
 TEST(what_was_measured_is_remembered)
 {
     struct placement_tuning t[] = {
-        {"GPU-1", "580.95", "abc", "", PRECISION_BF16, 64, 4, 2000},
-        {"GPU-2", "580.95", "abc", "", PRECISION_BF16, 11, 2, 100},
-        {"GPU-1", "575.00", "abc", "", PRECISION_BF16, 12, 2, 200},
-        {"GPU-1", "580.95", "other", "", PRECISION_BF16, 13, 2, 300},
-        {"GPU-1", "580.95", "abc", "beam_size=5", PRECISION_BF16, 14, 2, 350},
-        {"GPU-1", "580.95", "abc", "", PRECISION_F16, 15, 2, 400},
+        {"GPU-1", "580.95", "abc", "", PRECISION_F16, 64, 4, 2000},
+        {"GPU-2", "580.95", "abc", "", PRECISION_F16, 11, 2, 100},
+        {"GPU-1", "575.00", "abc", "", PRECISION_F16, 12, 2, 200},
+        {"GPU-1", "580.95", "other", "", PRECISION_F16, 13, 2, 300},
+        {"GPU-1", "580.95", "abc", "beam_size=5", PRECISION_F16, 14, 2, 350},
+        {"GPU-1", "580.95", "abc", "", PRECISION_BF16, 15, 2, 400},
     };
     const size_t n = sizeof(t) / sizeof(t[0]);
     struct device d = gpu(100 * GIB);
@@ -234,8 +237,8 @@ TEST(branches_take_the_place_of_slots)
     static const struct {
         uint32_t branches, gpu, host;
     } table[] = {{0, 96, 16}, {1, 96, 16}, {2, 48, 8}, {5, 32, 4}, {16, 32, 4}};
-    const struct placement_tuning t = {"GPU-1",        "580.95", "abc", "beam_size=5",
-                                       PRECISION_BF16, 14,       2,     350};
+    const struct placement_tuning t = {"GPU-1",       "580.95", "abc", "beam_size=5",
+                                       PRECISION_F16, 14,       2,     350};
     struct placement_model m = model(&large);
     struct device on[2] = {gpu(100 * GIB), gpu(100 * GIB)};
     struct placement_wish wish = {0};
