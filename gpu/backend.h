@@ -83,6 +83,13 @@ struct token_row {
     int32_t cross; /* slot of the window's keys and values; hypotheses of a window share it */
 };
 
+/* The last keys of a long window may stand for many that are alike: of `keys` keys those from
+ * `dense` on count `times` times each in the sum of the soft maximum, as if they were repeated. */
+struct key_tail {
+    uint32_t keys, dense; /* 1 <= dense <= keys */
+    uint32_t times;       /* at least 1, which is no tail */
+};
+
 /* Keys and values of many slots and one layer, all heads, in the order in which the device's
  * attention reads them: kv_bytes() bytes for each slot, `slot_stride` apart.
  *
@@ -104,6 +111,10 @@ struct kv {
      * the slot itself. Device memory, [slots][capacity], borrowed; its writer has checked it. NULL:
      * all keys are in slot s. */
     const uint16_t *lies_in;
+    /* Of a window's cache, where the device has attention_tail: what attention_rows with keys > 0
+     * takes of each slot instead of `keys`. [slots], device memory, borrowed; its writer has
+     * checked it, keys <= capacity. NULL: all slots have `keys`. */
+    const struct key_tail *tails;
 };
 
 struct audio {        /* one window's, in host memory */
@@ -338,9 +349,13 @@ struct backend_ops {
      * [heads * 64] of one type, n <= BACKEND_MAX_KEYS; they may be columns of one tensor. */
     int (*attention)(struct backend *be, uint32_t windows, struct tensor q, struct tensor k,
                      struct tensor v, struct tensor out, struct err *err);
-    /* The same for single queries: row i of q looks at the first `keys` keys of slot rows[i].cross;
-     * keys 0: at the first rows[i].pos + 1 of slot rows[i].slot, wherever they lie (struct kv). A
-     * row's result does not depend on the others. */
+    /* The same of one window whose keys have a tail, tail.keys == q.rows. NULL where the device
+     * takes whole windows alone (CUDA: its attention takes many of one length). */
+    int (*attention_tail)(struct backend *be, struct tensor q, struct tensor k, struct tensor v,
+                          struct key_tail tail, struct tensor out, struct err *err);
+    /* attention for single queries: row i of q looks at the first `keys` keys of slot
+     * rows[i].cross; keys 0: at the first rows[i].pos + 1 of slot rows[i].slot, wherever they lie
+     * (struct kv). A row's result does not depend on the others. */
     int (*attention_rows)(struct backend *be, struct tensor q, struct kv kv,
                           const struct token_row *rows, uint32_t keys, struct tensor out,
                           struct err *err);

@@ -304,6 +304,12 @@ static int sim_attention(struct backend *be, uint32_t windows, struct tensor q, 
     SLOWLY(attention(be, windows, q, k, v, out, err));
 }
 
+static int sim_attention_tail(struct backend *be, struct tensor q, struct tensor k, struct tensor v,
+                              struct key_tail tail, struct tensor out, struct err *err)
+{
+    SLOWLY(attention_tail(be, q, k, v, tail, out, err));
+}
+
 static int sim_attention_rows(struct backend *be, struct tensor q, struct kv kv,
                               const struct token_row *rows, uint32_t keys, struct tensor out,
                               struct err *err)
@@ -378,6 +384,7 @@ static void install_sim_backend(struct backend *be, struct sim *s, const struct 
     s->ops.conv2d = sim_conv2d;
     s->ops.attention_spans = sim_attention_spans;
     s->ops.attention = sim_attention;
+    s->ops.attention_tail = sim_attention_tail;
     s->ops.attention_rows = sim_attention_rows;
     s->ops.mel = sim_mel;
     be->ops = &s->ops;

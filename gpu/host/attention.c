@@ -151,9 +151,9 @@ int host_kv_append(struct backend *be, struct kv kv, const struct token_row *row
 
 /* One window's queries, rows [from, from + n), over its packed keys. */
 static void attend_window(const struct host *h, const struct kv *kv, struct tensor q,
-                          struct tensor out, int64_t from, int64_t n)
+                          struct tensor out, int64_t from, struct key_tail tail)
 {
-    int64_t groups = (n + KERNEL_QUERIES - 1) / KERNEL_QUERIES;
+    int64_t n = tail.keys, groups = (n + KERNEL_QUERIES - 1) / KERNEL_QUERIES;
 
     /* Shares of a few milliseconds at most, in order, so that a head stays in the cache and a
      * thread that was quarantined does not keep the others waiting. */
@@ -168,11 +168,10 @@ static void attend_window(const struct host *h, const struct kv *kv, struct tens
 
             if (kv->type == DTYPE_F32)
                 h->kernels->attend_f32((const float *)q.data + at, (size_t)q.stride, count, k, v,
-                                       (size_t)n, (float *)out.data + to, (size_t)out.stride);
+                                       tail, (float *)out.data + to, (size_t)out.stride);
             else
                 h->kernels->attend_bf16((const uint16_t *)q.data + at, (size_t)q.stride, count, k,
-                                        v, (size_t)n, (uint16_t *)out.data + to,
-                                        (size_t)out.stride);
+                                        v, tail, (uint16_t *)out.data + to, (size_t)out.stride);
         }
     }
 }
@@ -182,8 +181,16 @@ static bool same_shape(struct tensor a, struct tensor b)
     return a.type == b.type && a.rows == b.rows && a.cols == b.cols;
 }
 
-int host_attention(struct backend *be, uint32_t windows, struct tensor q, struct tensor k,
-                   struct tensor v, struct tensor out, struct err *err)
+/* No tail: all of n keys count once. */
+static struct key_tail whole_keys(size_t n)
+{
+    return (struct key_tail){(uint32_t)n, (uint32_t)n, 1};
+}
+
+/* tail: of each window; or NULL, none. */
+static int attend_windows(struct backend *be, uint32_t windows, struct tensor q, struct tensor k,
+                          struct tensor v, const struct key_tail *tail, struct tensor out,
+                          struct err *err)
 {
     struct host *h = host_of(be);
     int64_t n = windows ? q.rows / windows : 0;
@@ -202,9 +209,31 @@ int host_attention(struct backend *be, uint32_t windows, struct tensor q, struct
     kv.data = h->packed;
     for (uint32_t i = 0; i < windows; i++) {
         fill_kv_cache(h, &kv, 0, k, v, n * i, n);
-        attend_window(h, &kv, q, out, n * i, n);
+        attend_window(h, &kv, q, out, n * i, tail ? *tail : whole_keys((size_t)n));
     }
     return 0;
+}
+
+int host_attention(struct backend *be, uint32_t windows, struct tensor q, struct tensor k,
+                   struct tensor v, struct tensor out, struct err *err)
+{
+    return attend_windows(be, windows, q, k, v, NULL, out, err);
+}
+
+int host_attention_tail(struct backend *be, struct tensor q, struct tensor k, struct tensor v,
+                        struct key_tail tail, struct tensor out, struct err *err)
+{
+    if (tail.keys != q.rows || tail.dense < 1 || tail.dense > tail.keys || tail.times < 1)
+        return host_shape(err, "attention_tail");
+    return attend_windows(be, 1, q, k, v, &tail, out, err);
+}
+
+/* What row r looks at. keys: as of attention_rows. */
+static struct key_tail keys_of(const struct kv *kv, const struct token_row *row, uint32_t keys)
+{
+    if (keys && kv->tails)
+        return kv->tails[row->cross];
+    return whole_keys(keys ? keys : (uint32_t)row->pos + 1);
 }
 
 int host_attention_rows(struct backend *be, struct tensor q, struct kv kv,
@@ -232,13 +261,14 @@ int host_attention_rows(struct backend *be, struct tensor q, struct kv kv,
         int64_t r = i / kv.heads;
         uint32_t head = (uint32_t)(i % kv.heads);
         uint32_t slot = (uint32_t)(keys ? rows[r].cross : rows[r].slot);
-        size_t n = keys ? keys : (size_t)rows[r].pos + 1;
         size_t from = (size_t)(r * q.stride) + (size_t)head * HEAD;
         size_t to = (size_t)(r * out.stride) + (size_t)head * HEAD;
         struct head_cache c = {.stride = kv.slot_stride};
+        struct key_tail tail;
 
         if (nobodys(&rows[r]))
             continue;
+        tail = keys_of(&kv, &rows[r], keys);
         if (keys == 0 && kv.lies_in) {
             c.lies_in = kv.lies_in + (size_t)slot * kv.capacity;
             slot = 0;
@@ -246,9 +276,9 @@ int host_attention_rows(struct backend *be, struct tensor q, struct kv kv,
         c.k = head_keys(&kv, slot, head);
         c.v = head_values(&kv, slot, head);
         if (q.type == DTYPE_F32)
-            h->kernels->query_f32((const float *)q.data + from, &c, n, (float *)out.data + to);
+            h->kernels->query_f32((const float *)q.data + from, &c, tail, (float *)out.data + to);
         else
-            h->kernels->query_bf16((const uint16_t *)q.data + from, &c, n,
+            h->kernels->query_bf16((const uint16_t *)q.data + from, &c, tail,
                                    (uint16_t *)out.data + to);
     }
     return 0;

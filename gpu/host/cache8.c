@@ -133,8 +133,8 @@ static void put_row(const struct host *h, struct tensor out, int64_t row, uint32
 
 /* n rows from `row`, which look at one slot. */
 static void attend_slot_queries(const struct host *h, struct tensor q, const struct kv *kv,
-                                uint32_t slot, uint32_t head, int64_t row, int64_t n, uint32_t keys,
-                                struct tensor out)
+                                uint32_t slot, uint32_t head, int64_t row, int64_t n,
+                                struct key_tail tail, struct tensor out)
 {
     const float *scales = head_scales(kv, slot, head);
     float queries[KERNEL_TOGETHER * HEAD] = {0}, found[KERNEL_TOGETHER * HEAD];
@@ -143,7 +143,7 @@ static void attend_slot_queries(const struct host *h, struct tensor q, const str
     for (int64_t i = 0; i < n; i++)
         taint[i] = scaled_query(q, row + i, head, scales, queries + i * HEAD);
     h->kernels->queries_i8(queries, HEAD, (size_t)n, head_keys(kv, slot, head),
-                           head_values(kv, slot, head), keys, scales + HEAD, found, HEAD);
+                           head_values(kv, slot, head), tail, scales + HEAD, found, HEAD);
     for (int64_t i = 0; i < n; i++) {
         for (int d = 0; d < HEAD; d++)
             found[i * HEAD + d] += taint[i];
@@ -170,7 +170,9 @@ void host_attend_i8(const struct host *h, struct tensor q, const struct kv *kv,
             while (next < end && next < q.rows && rows[next].slot != -1 &&
                    rows[next].cross == rows[r].cross)
                 next++;
-            attend_slot_queries(h, q, kv, (uint32_t)rows[r].cross, head, r, next - r, keys, out);
+            attend_slot_queries(
+                h, q, kv, (uint32_t)rows[r].cross, head, r, next - r,
+                kv->tails ? kv->tails[rows[r].cross] : (struct key_tail){keys, keys, 1}, out);
         }
     }
 }

@@ -228,6 +228,7 @@ static const struct backend_ops host_ops = {
     .kv_fill = host_kv_fill,
     .kv_append = host_kv_append,
     .attention = host_attention,
+    .attention_tail = host_attention_tail,
     .attention_rows = host_attention_rows,
     .attention_scores = host_attention_scores,
     .align = host_align,

@@ -118,6 +118,8 @@ int host_kv_append(struct backend *be, struct kv kv, const struct token_row *row
                    struct tensor v, struct err *err);
 int host_attention(struct backend *be, uint32_t windows, struct tensor q, struct tensor k,
                    struct tensor v, struct tensor out, struct err *err);
+int host_attention_tail(struct backend *be, struct tensor q, struct tensor k, struct tensor v,
+                        struct key_tail tail, struct tensor out, struct err *err);
 int host_attention_rows(struct backend *be, struct tensor q, struct kv kv,
                         const struct token_row *rows, uint32_t keys, struct tensor out,
                         struct err *err);

@@ -153,12 +153,13 @@ struct kernels {
 
     /* n <= KERNEL_QUERIES queries of one head over all its keys. */
     void (*attend_f32)(const float *q, size_t q_stride, size_t n, const float *k, const float *v,
-                       size_t keys, float *out, size_t out_stride);
+                       struct key_tail tail, float *out, size_t out_stride);
     void (*attend_bf16)(const uint16_t *q, size_t q_stride, size_t n, const uint16_t *k,
-                        const uint16_t *v, size_t keys, uint16_t *out, size_t out_stride);
+                        const uint16_t *v, struct key_tail tail, uint16_t *out, size_t out_stride);
     /* One query of one head. */
-    void (*query_f32)(const float *q, const struct head_cache *c, size_t keys, float *out);
-    void (*query_bf16)(const uint16_t *q, const struct head_cache *c, size_t keys, uint16_t *out);
+    void (*query_f32)(const float *q, const struct head_cache *c, struct key_tail tail, float *out);
+    void (*query_bf16)(const uint16_t *q, const struct head_cache *c, struct key_tail tail,
+                       uint16_t *out);
     /* Its scores alone, q . k / 8. */
     void (*scores_f32)(const float *q, const float *k, size_t keys, float *out);
     void (*scores_bf16)(const uint16_t *q, const uint16_t *k, size_t keys, float *out);
@@ -166,7 +167,7 @@ struct kernels {
     /* n <= KERNEL_TOGETHER queries of one head over its keys of 8 bits, q and out float32; q was
      * multiplied with the keys' scales. A query's bits do not depend on the others. */
     void (*queries_i8)(const float *q, size_t q_stride, size_t n, const int8_t *k, const int8_t *v,
-                       size_t keys, const float *v_scales, float *out, size_t out_stride);
+                       struct key_tail tail, const float *v_scales, float *out, size_t out_stride);
     void (*scores_i8)(const float *q, const int8_t *k, size_t keys, float *out);
     /* x[0 .. n) becomes its softmax; n <= BACKEND_MAX_KEYS. */
     void (*softmax)(float *x, size_t n);

@@ -319,6 +319,116 @@ TEST(attentions)
     }
 }
 
+/* Caches of 8 bits round keys and values to 1/127 of their largest: test_cache8.c holds the bound,
+ * here a few hundredths tell a tail from none. */
+static void near_eight_bits(struct tensor t, const double *want, size_t n)
+{
+    float *got = malloc(n * sizeof(*got));
+    struct err e;
+
+    assert_ok(be->ops->get(be, got, t, &e), e);
+    for (size_t i = 0; i < n; i++)
+        if (!(fabs((double)got[i] - want[i]) < 0.02))
+            fail_msg("value %zu is %g, not %g", i, (double)got[i], want[i]);
+    free(got);
+}
+
+/* Keys of a tail count as if they were repeated. Two windows in a cache of 3 slots, each with its
+ * own tail, and the third whole. type: of what is stored, cache: of what is looked at. */
+static void one_tail(enum dtype type, enum dtype cache, uint32_t keys, uint32_t dense,
+                     uint32_t times)
+{
+    enum { HEADS = 2, D = HEADS * HEAD, SLOTS = 3 };
+    const struct key_tail tails[SLOTS] = {
+        {keys, dense, times}, {keys, keys, 1}, {keys, 1, times + 1}};
+    static const uint32_t slots[] = {0, 1, 2};
+    enum precision p = type == DTYPE_F32 ? PRECISION_F32 : PRECISION_BF16;
+    float *k = values(keys * D, type, 1.0f, keys), *v = values(keys * D, type, 1.0f, keys + 1);
+    float *q = values(keys * D, type, 2.0f, keys + 2);
+    double *want = malloc(sizeof(*want) * SLOTS * keys * D);
+    struct tensor tk = tensor_new(type, keys, D, k), tv = tensor_new(type, keys, D, v);
+    struct tensor tq = tensor_new(type, keys, D, q), to = tensor_new(type, keys, D, NULL);
+    struct kv kv = kv_new(cache, HEADS, keys, SLOTS);
+    struct token_row *rows = calloc(keys, sizeof(*rows)), *on_device;
+    uint32_t longest = keys * (times + 1);
+    float *lk = malloc(sizeof(*lk) * longest * D), *lv = malloc(sizeof(*lv) * longest * D);
+    char shape[96];
+    struct err e;
+
+    snprintf(shape, sizeof(shape), "%u keys, from %u on %u times", keys, dense, times);
+    for (uint32_t i = 0; i < SLOTS; i++) {
+        uint32_t n = 0;
+
+        for (uint32_t j = 0; j < keys; j++)
+            for (uint32_t c = 0; c < (j < tails[i].dense ? 1 : tails[i].times); c++, n++) {
+                memcpy(lk + (size_t)n * D, k + (size_t)j * D, sizeof(*k) * D);
+                memcpy(lv + (size_t)n * D, v + (size_t)j * D, sizeof(*v) * D);
+            }
+        for (uint32_t r = 0; r < keys; r++)
+            for (uint32_t h = 0; h < HEADS; h++)
+                reference_attend(q + r * D + h * HEAD, lk + h * HEAD, lv + h * HEAD, D, n,
+                                 want + (i * keys + r) * D + h * HEAD);
+    }
+    if (cache != DTYPE_I8)
+        for (uint32_t i = 0; i < SLOTS; i++) {
+            assert_ok(be->ops->attention_tail(be, tq, tk, tv, tails[i], to, &e), e);
+            compare("attention", p, to, want + i * keys * D, shape, i);
+        }
+    for (uint32_t i = 0; i < SLOTS; i++)
+        assert_ok(be->ops->kv_fill(be, kv, slots + i, 1, tk, tv, &e), e);
+    kv.tails = tails;
+    for (uint32_t r = 0; r < keys; r++)
+        rows[r] = (struct token_row){.cross = (int32_t)(r % SLOTS)};
+    on_device = rows_new(rows, keys);
+    for (uint32_t r = 0; r < keys; r++)
+        memmove(want + r * D, want + (r % SLOTS * keys + r) * D, sizeof(*want) * D);
+    assert_ok(be->ops->attention_rows(be, tq, kv, on_device, keys, to, &e), e);
+    if (cache != DTYPE_I8)
+        compare("attention_rows", p, to, want, shape, keys);
+    else
+        near_eight_bits(to, want, (size_t)keys * D);
+    be->ops->release(be, on_device);
+    be->ops->release(be, kv.data);
+    tensor_free(tk);
+    tensor_free(tv);
+    tensor_free(tq);
+    tensor_free(to);
+    free(rows);
+    free(lk);
+    free(lv);
+    free(want);
+    free(k);
+    free(v);
+    free(q);
+}
+
+TEST(tails)
+{
+    struct tensor x;
+    struct err e;
+
+    if (!be->ops->attention_tail) {
+        print_message("SKIPPED: this device takes whole windows alone\n");
+        skip();
+    }
+    for (size_t t = 0; t < COUNT(types); t++) {
+        if (!have(types[t]))
+            continue;
+        one_tail(types[t], types[t], 5, 2, 3);
+        one_tail(types[t], types[t], 37, 16, 8);
+        one_tail(types[t], types[t], 100, 99, 2);
+        one_tail(types[t], types[t], 61, 30, 8);
+        one_tail(types[t], DTYPE_I8, 61, 30, 8);
+    }
+    x = tensor_new(DTYPE_F32, 3, HEAD, NULL);
+    for (uint32_t i = 0; i < 4; i++) {
+        static const struct key_tail wrong[] = {{2, 1, 2}, {3, 0, 2}, {3, 4, 2}, {3, 1, 0}};
+
+        assert_int_equal(be->ops->attention_tail(be, x, x, x, wrong[i], x, &e), ERR_DEVICE);
+    }
+    tensor_free(x);
+}
+
 /* Keys that come one by one are as good as keys that come together, at the same time in two slots
  * of three; and what lay in the cache before does not come through. Padding rows, all for the spare
  * slot, change nothing. */

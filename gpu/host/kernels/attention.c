@@ -3,6 +3,8 @@
  * Scores of a group of queries against all keys fit the second-level cache (12 x 1500 floats), so
  * the soft maximum is taken in two plain passes; the rescaling of flash attention would buy
  * nothing here. Weights are 2^(c s - c max) with c = log2(e) / 8. */
+#include <math.h>
+
 #include "gpu/host/kernels/attend.h"
 #include "gpu/host/kernels/isa.h"
 #include "gpu/host/vec.h"
@@ -12,15 +14,19 @@
 #define SCALE 0.18033688011112042f /* log2(e) / 8 */
 
 /* scores[r][0 .. keys) become weights; keys past the end up to a whole block get 0. Returns the
- * reciprocal of their sum. pairs: where the weights go as bf16, or NULL to keep them here. */
-INLINE float soften(float *scores, size_t keys, uint16_t *pairs)
+ * reciprocal of their sum. pairs: where the weights go as bf16, or NULL to keep them here. A key
+ * that counts several times has a weight that is as many times as large. */
+INLINE float soften(float *scores, struct key_tail tail, uint16_t *pairs)
 {
-    size_t whole = (keys + 15) / 16 * 16;
+    size_t keys = tail.keys, whole = (keys + 15) / 16 * 16;
+    float more = tail.times > 1 ? log2f((float)tail.times) / SCALE : 0.0f;
     vreg high[PARTS], sum[PARTS], top;
     v16 sums;
 
     for (size_t i = keys; i < whole; i++)
         scores[i] = -3e38f;
+    for (size_t i = tail.dense; tail.times > 1 && i < keys; i++)
+        scores[i] += more;
     for (int p = 0; p < PARTS; p++) {
         high[p] = r_all(-3e38f);
         sum[p] = r_all(0.0f);
@@ -54,10 +60,10 @@ INLINE void gather_rows_f32(const float *weights, size_t width, const float *fac
 }
 
 void KERNEL(attend_f32)(const float *q, size_t q_stride, size_t n, const float *k, const float *v,
-                        size_t keys, float *out, size_t out_stride)
+                        struct key_tail tail, float *out, size_t out_stride)
 {
     float scores[Q * BACKEND_MAX_KEYS], factor[Q];
-    size_t blocks = (keys + 15) / 16, width = blocks * 16, b = 0, r;
+    size_t keys = tail.keys, blocks = (keys + 15) / 16, width = blocks * 16, b = 0, r;
 
     for (; n == Q && b + SCORE_BLOCKS <= blocks; b += SCORE_BLOCKS) {
         for (r = 0; r < Q; r += SCORE_ROWS)
@@ -70,7 +76,7 @@ void KERNEL(attend_f32)(const float *q, size_t q_stride, size_t n, const float *
                        scores + r * width + b * 16, width);
     }
     for (r = 0; r < n; r++)
-        factor[r] = soften(scores + r * width, keys, NULL);
+        factor[r] = soften(scores + r * width, tail, NULL);
     for (r = 0; r + GATHER_ROWS <= n; r += GATHER_ROWS)
         gather_rows_f32(scores + r * width, width, factor + r, GATHER_ROWS, v, keys,
                         out + r * out_stride, out_stride);
@@ -168,15 +174,16 @@ INLINE void query_gather_f32(const float *weights, float factor, const struct he
         r_store(out + p * LANES, (even[p] + odd[p]) * r_all(factor));
 }
 
-void KERNEL(query_f32)(const float *q, const struct head_cache *c, size_t keys, float *out)
+void KERNEL(query_f32)(const float *q, const struct head_cache *c, struct key_tail tail, float *out)
 {
     float scores[BACKEND_MAX_KEYS], factor;
+    size_t keys = tail.keys;
 
     for (size_t t = 0, end; t < keys; t = end) {
         end = run_end(c, t, keys);
         run_scores_f32(q, run_of(c, c->k, t), t, end, scores);
     }
-    factor = soften(scores, keys, NULL);
+    factor = soften(scores, tail, NULL);
     for (int column = 0; column < HEAD; column += 4 * LANES)
         query_gather_f32(scores, factor, c, column, keys, out + column);
 }
@@ -228,10 +235,10 @@ INLINE void scores_of_rows_i8(const float *q, size_t stride, const int rows, con
 #define I8_WITH (I8_SUMS / KERNEL_TOGETHER)                        /* of several queries */
 
 void KERNEL(queries_i8)(const float *q, size_t q_stride, size_t n, const int8_t *k, const int8_t *v,
-                        size_t keys, const float *v_scales, float *out, size_t out_stride)
+                        struct key_tail tail, const float *v_scales, float *out, size_t out_stride)
 {
     float scores[KERNEL_TOGETHER * BACKEND_MAX_KEYS], factor[KERNEL_TOGETHER];
-    size_t blocks = (keys + 15) / 16, width = blocks * 16, r = 0;
+    size_t keys = tail.keys, blocks = (keys + 15) / 16, width = blocks * 16, r = 0;
 
     for (; r + I8_ROWS <= n; r += I8_ROWS)
         scores_of_rows_i8(q + r * q_stride, q_stride, I8_ROWS, k, I8_SHARED, blocks,
@@ -240,7 +247,7 @@ void KERNEL(queries_i8)(const float *q, size_t q_stride, size_t n, const int8_t 
         scores_of_rows_i8(q + r * q_stride, q_stride, 1, k, I8_BLOCKS, blocks, scores + r * width,
                           width);
     for (r = 0; r < n; r++)
-        factor[r] = soften(scores + r * width, keys, NULL);
+        factor[r] = soften(scores + r * width, tail, NULL);
     for (r = 0; r + KERNEL_TOGETHER <= n; r += KERNEL_TOGETHER)
         for (int c = 0; c < HEAD; c += I8_WITH * LANES)
             gather_tile(scores + r * width, width, factor + r, KERNEL_TOGETHER, v + c, true,
@@ -335,11 +342,11 @@ INLINE void gather_bf16(const uint16_t *weights, size_t width, const float *fact
 }
 
 void KERNEL(attend_bf16)(const uint16_t *q, size_t q_stride, size_t n, const uint16_t *k,
-                         const uint16_t *v, size_t keys, uint16_t *out, size_t out_stride)
+                         const uint16_t *v, struct key_tail tail, uint16_t *out, size_t out_stride)
 {
     float scores[Q * BACKEND_MAX_KEYS], factor[Q];
     uint16_t weights[Q * BACKEND_MAX_KEYS];
-    size_t blocks = (keys + 15) / 16, width = blocks * 16, r = 0;
+    size_t keys = tail.keys, blocks = (keys + 15) / 16, width = blocks * 16, r = 0;
 
     for (size_t b = 0; b < blocks; b += 2) {
         const uint16_t *kb = k + b * 16 * HEAD;
@@ -356,7 +363,7 @@ void KERNEL(attend_bf16)(const uint16_t *q, size_t q_stride, size_t n, const uin
         }
     }
     for (r = 0; r < n; r++)
-        factor[r] = soften(scores + r * width, keys, weights + r * width);
+        factor[r] = soften(scores + r * width, tail, weights + r * width);
     for (r = 0; r + 6 <= n; r += 6)
         gather_bf16(weights + r * width, width, factor + r, 6, v, keys, out + r * out_stride,
                     out_stride);
@@ -456,8 +463,10 @@ INLINE void query_gather_bf16(const uint16_t *weights, float factor, const struc
         r_store_bf16(out + i * 16, (vreg)_mm512_mul_ps(_mm512_add_ps(even[i], odd[i]), f));
 }
 
-void KERNEL(query_bf16)(const uint16_t *q, const struct head_cache *c, size_t keys, uint16_t *out)
+void KERNEL(query_bf16)(const uint16_t *q, const struct head_cache *c, struct key_tail tail,
+                        uint16_t *out)
 {
+    size_t keys = tail.keys;
     float scores[BACKEND_MAX_KEYS];
     uint16_t weights[BACKEND_MAX_KEYS];
 
@@ -465,6 +474,6 @@ void KERNEL(query_bf16)(const uint16_t *q, const struct head_cache *c, size_t ke
         end = run_end(c, t, keys);
         run_scores_bf16(q, run_of(c, c->k, t), t, end, scores);
     }
-    query_gather_bf16(weights, soften(scores, keys, weights), c, keys, out);
+    query_gather_bf16(weights, soften(scores, tail, weights), c, keys, out);
 }
 #endif

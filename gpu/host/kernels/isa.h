@@ -37,15 +37,17 @@ void KERNEL(rows_i16_vnni)(const struct row_job *job);
 void KERNEL(to_i16)(const float *x, size_t n, int16_t *to, float *scales);
 bool KERNEL(pack_f16)(const float *w, size_t in, uint16_t *packed);
 void KERNEL(attend_f32)(const float *q, size_t q_stride, size_t n, const float *k, const float *v,
-                        size_t keys, float *out, size_t out_stride);
+                        struct key_tail tail, float *out, size_t out_stride);
 void KERNEL(attend_bf16)(const uint16_t *q, size_t q_stride, size_t n, const uint16_t *k,
-                         const uint16_t *v, size_t keys, uint16_t *out, size_t out_stride);
-void KERNEL(query_f32)(const float *q, const struct head_cache *c, size_t keys, float *out);
-void KERNEL(query_bf16)(const uint16_t *q, const struct head_cache *c, size_t keys, uint16_t *out);
+                         const uint16_t *v, struct key_tail tail, uint16_t *out, size_t out_stride);
+void KERNEL(query_f32)(const float *q, const struct head_cache *c, struct key_tail tail,
+                       float *out);
+void KERNEL(query_bf16)(const uint16_t *q, const struct head_cache *c, struct key_tail tail,
+                        uint16_t *out);
 void KERNEL(scores_f32)(const float *q, const float *k, size_t keys, float *out);
 void KERNEL(scores_bf16)(const uint16_t *q, const uint16_t *k, size_t keys, float *out);
 void KERNEL(queries_i8)(const float *q, size_t q_stride, size_t n, const int8_t *k, const int8_t *v,
-                        size_t keys, const float *v_scales, float *out, size_t out_stride);
+                        struct key_tail tail, const float *v_scales, float *out, size_t out_stride);
 void KERNEL(scores_i8)(const float *q, const int8_t *k, size_t keys, float *out);
 void KERNEL(softmax)(float *x, size_t n);
 void KERNEL(add_median)(const float *x, size_t n, float *sum);
