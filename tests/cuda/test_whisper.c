@@ -295,7 +295,7 @@ static void begin_courses(struct bench *b, struct course *c, uint32_t n)
     struct err e;
 
     for (uint32_t i = 0; i < n; i++)
-        w[i] = (struct asr_window){c[i].slot, c[i].pcm, samples / 2};
+        w[i] = (struct asr_window){.slot = c[i].slot, .pcm = c[i].pcm, .n = samples / 2};
     assert_ok(whisper_encode_begin(b->s, w, n, &e), e);
 }
 
@@ -528,7 +528,8 @@ static void ahead(void **state)
     set_rules(&b);
     assert_true(b.s->ahead);
     for (uint32_t i = 0; i < 3; i++)
-        w[i] = (struct asr_window){i, i == 1 ? pcm + samples / 2 : pcm, samples / (i + 1)};
+        w[i] = (struct asr_window){
+            .slot = i, .pcm = i == 1 ? pcm + samples / 2 : pcm, .n = samples / (i + 1)};
     assert_ok(whisper_encode(b.s, w, 3, &e), e);
     memcpy(behind, fresh, sizeof(fresh));
     memcpy(before, fresh, sizeof(fresh));
@@ -567,7 +568,8 @@ static void beside_others(void **state)
     (void)state;
     text_row(&text, 0, &row, &ask);
     for (int i = 0; i < 2; i++) {
-        struct asr_window window = {1, i ? pcm + samples / 2 : pcm, samples / 2};
+        struct asr_window window = {
+            .slot = 1, .pcm = i ? pcm + samples / 2 : pcm, .n = samples / 2};
 
         assert_ok(start(&b[i], PRECISION_F32, 2, &e), e);
         set_rules(&b[i]);
@@ -611,7 +613,7 @@ struct beam_path {
 /* Each beam's tokens, one after the other, in a session of one branch. */
 static void same_as_alone(struct bench *b, const struct beam_path *paths)
 {
-    struct asr_window window = {0, pcm, samples};
+    struct asr_window window = {.pcm = pcm, .n = samples};
     struct err e;
 
     whisper_session_free(b->s);
@@ -641,7 +643,7 @@ static void beams_in(struct bench *b, enum precision p)
                                                 {{0, 2, 0}, {0, 1, 3}},
                                                 {{0, 0, 2}, {0, 1, 3}}};
     struct beam_path paths[BEAMS] = {0};
-    struct asr_window window = {0, pcm, samples};
+    struct asr_window window = {.pcm = pcm, .n = samples};
     struct candidate top[BEAMS * (BEAMS + 1)];
     struct choice choices[BEAMS];
     struct err e;

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Several stages over one archive: who speaks and which sounds there are, beside the transcription.
 One walk for all, another enqueue for what is missing alone, and kill -9 at any moment."""
+import difflib
 import json
 import os
 import re
@@ -251,6 +252,22 @@ class Missing(Stages):
         self.assertEqual(1, len(self.sql("SELECT * FROM stage WHERE name = 'transcribe'")))
         # What is said makes another one, as ever.
         self.assertEqual(4, self.json("enqueue", "--vad=off", self.archive)["tasks"])
+
+    def test_sparse_silence_is_another_transcription_with_nearly_the_same_words(self):
+        def heard():
+            return [(os.path.basename(path), text, sure) for path, text, sure in self.sql(
+                "SELECT path, text, avg_logprob FROM transcript ORDER BY path, start_ms")]
+
+        self.enqueue("--vad=off", self.archive)
+        self.run_all()
+        whole = heard()
+        self.assertEqual(3, self.json("enqueue", "--again", "--vad=off", "--sparse-silence", self.archive)["tasks"])
+        self.run_all()
+        sparse = heard()
+        self.assertEqual(set(RECORDINGS), {row[0] for row in sparse})
+        self.assertNotEqual([row[2] for row in whole], [row[2] for row in sparse])
+        texts = [" ".join(row[1] for row in rows).split() for rows in (whole, sparse)]
+        self.assertGreater(difflib.SequenceMatcher(None, *texts, autojunk=False).ratio(), 0.9, texts)
 
     def test_another_model_in_the_place_of_the_last_one(self):
         mine = os.path.join(self.models, "mine")

@@ -154,7 +154,7 @@ struct asr_window gpu_window(uint32_t i, uint32_t slot)
             free(speech);
         }
     }
-    return (struct asr_window){slot, windows[i], WHISPER_WINDOW_SAMPLES};
+    return (struct asr_window){.slot = slot, .pcm = windows[i], .n = WHISPER_WINDOW_SAMPLES};
 }
 
 int32_t gpu_prompt(const struct asr_model *w, uint32_t pos)

@@ -51,11 +51,14 @@ struct asr_shape {
                                are shorter; 0: chosen */
 };
 
-/* One window for one slot. pcm: n <= window_samples samples in [-1, 1] at ASR_RATE_HZ. */
+/* One window for one slot. pcm: n <= window_samples samples in [-1, 1] at ASR_RATE_HZ.
+ * sparse_silence: where the device can, the silence behind the audio is computed at fewer places:
+ * faster, and nearly the same. */
 struct asr_window {
     uint32_t slot;
     const float *pcm;
     size_t n;
+    bool sparse_silence;
 };
 
 /* One decoder position of one hypothesis: `token` at position `pos` (0-based). pos must not be past

@@ -120,7 +120,7 @@ static int make_arrays(struct synthetic_load *d, struct err *err)
     for (size_t i = 0; i < window; i++)
         r->pcm[i] = (float)number_uniform(7, i) * 0.2f - 0.1f;
     for (uint32_t i = 0; i < slots; i++)
-        r->windows[i] = (struct asr_window){i, r->pcm, window};
+        r->windows[i] = (struct asr_window){.slot = i, .pcm = r->pcm, .n = window};
     return 0;
 }
 

@@ -118,7 +118,7 @@ static int compare(size_t number, const json_t *c, const struct decoding_result 
 
 static int run_case(size_t number, const json_t *c, const float *pcm, size_t n)
 {
-    struct asr_window window = {0, pcm, n};
+    struct asr_window window = {.pcm = pcm, .n = n};
     struct transcribe_params p;
     struct decoding_policy policy = {.params = &p,
                                      .vocab = vocab,

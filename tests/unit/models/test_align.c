@@ -238,7 +238,7 @@ static void rig_close(struct rig *r)
 static void encode(struct rig *r, uint32_t slot, uint32_t seed)
 {
     static float pcm[100000];
-    const struct asr_window w = {slot, pcm, 100000};
+    const struct asr_window w = {.slot = slot, .pcm = pcm, .n = 100000};
     uint32_t x = seed;
     struct err e;
 

@@ -74,7 +74,7 @@ static void rig_close(struct rig *r)
 
 static void encode(struct rig *r, uint32_t slot, uint32_t window)
 {
-    const struct asr_window w = {slot, pcm[window], SAMPLES - window * 1000};
+    const struct asr_window w = {.slot = slot, .pcm = pcm[window], .n = SAMPLES - window * 1000};
     struct err e;
 
     assert_ok(whisper_encode(r->s, &w, 1, &e), e);

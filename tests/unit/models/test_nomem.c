@@ -320,7 +320,7 @@ static int use_whisper(void *arg, struct err *err)
 {
     static const struct asr_shape shape = {.slots = 2, .branches = 2, .align_heads = 2};
     static const struct asr_row rows[] = {{0, 0, 0, 641}};
-    const struct asr_window window = {0, pcm, 16000};
+    const struct asr_window window = {.pcm = pcm, .n = 16000};
     struct asr_session *s = NULL;
     int rc = whisper_session_new(arg, shape, &s, err);
 

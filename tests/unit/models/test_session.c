@@ -147,7 +147,8 @@ static void run_course(struct asr_model *w, uint32_t windows, struct course *ret
             seed = seed * 1664525u + 1013904223u;
             pcm[i][k] = ((float)(seed >> 8) / 8388608.0f - 1.0f) * 0.3f;
         }
-        window[i] = (struct asr_window){(i * 3 + 1) % SLOTS, pcm[i], 40000 - i * 1000};
+        window[i] =
+            (struct asr_window){.slot = (i * 3 + 1) % SLOTS, .pcm = pcm[i], .n = 40000 - i * 1000};
         row[i] = (struct asr_row){window[i].slot, 0, 0, 641};
     }
     assert_ok(whisper_encode(s, window, SLOTS, &e), e);
@@ -251,7 +252,7 @@ TEST(recorded_steps)
 TEST(other_rules)
 {
     const struct choice_ask ask = {.last = -1, .before = -1, .last_time = -1, .what = CHOOSE_TOKEN};
-    const struct asr_window silence = {0, NULL, 0};
+    const struct asr_window silence = {.slot = 0};
     const struct asr_row row = {0, 0, 0, 1};
     struct recorder_counts before, after;
     struct rules_spec other = rules;
@@ -330,7 +331,7 @@ static int counted_sync(struct backend *be, struct err *err)
 /* Three windows in calls of two and one. */
 static struct asr_times encode_three(struct asr_session *s)
 {
-    static const struct asr_window windows[] = {{2, NULL, 0}, {0, NULL, 0}, {1, NULL, 0}};
+    static const struct asr_window windows[] = {{.slot = 2}, {.slot = 0}, {.slot = 1}};
     struct asr_times a, b;
     struct err e;
 
@@ -392,7 +393,7 @@ TEST(stages_are_timed_on_demand)
 /* Two waves may be under way, of different slots; what is refused changes nothing. */
 TEST(waves)
 {
-    const struct asr_window w[] = {{0, NULL, 0}, {1, NULL, 0}, {2, NULL, 0}, {0, NULL, 0}};
+    const struct asr_window w[] = {{.slot = 0}, {.slot = 1}, {.slot = 2}, {.slot = 0}};
     const struct choice_ask nothing = {.last = -1, .before = -1, .last_time = -1};
     struct asr_session *s;
     struct choice choice;
@@ -439,7 +440,7 @@ TEST(refusals)
 {
     const struct choice_ask ask = {.last = -1, .before = -1, .last_time = -1, .what = CHOOSE_TOKEN};
     const struct choice_ask nothing = {.last = -1, .before = -1, .last_time = -1};
-    const struct asr_window twice[] = {{0, NULL, 0}, {0, NULL, 0}};
+    const struct asr_window twice[] = {{.slot = 0}, {.slot = 0}};
     const struct asr_row row = {0, 0, 0, 1};
     struct rules_spec other = rules;
     struct asr_session *s;

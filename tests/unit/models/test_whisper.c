@@ -1,6 +1,7 @@
 /* What a slot yields is its own affair, bit for bit; and what a session and a loader refuse. */
 #include "tests/common/test.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -89,7 +90,8 @@ static void mixed(struct rig *r, uint32_t turn, uint32_t batch)
     assert_non_null(logits);
     assert_ok(whisper_session_new(r->w, (struct asr_shape){.slots = SLOTS}, &s, &e), e);
     for (uint32_t i = 0; i < SLOTS; i++)
-        windows[i] = (struct asr_window){(i * turn + 3) % SLOTS, r->pcm[i], r->len[i]};
+        windows[i] =
+            (struct asr_window){.slot = (i * turn + 3) % SLOTS, .pcm = r->pcm[i], .n = r->len[i]};
     for (uint32_t i = 0; i < SLOTS; i += batch)
         assert_ok(whisper_encode(s, windows + i, i + batch > SLOTS ? SLOTS - i : batch, &e), e);
     for (uint32_t step = 0; step < STEPS + SLOTS; step++) {
@@ -150,7 +152,7 @@ TEST(decoding_again)
     rig_open(&r, PRECISION_AUTO);
     assert_ok(whisper_session_new(r.w, (struct asr_shape){.slots = 2}, &s, &e), e);
     for (uint32_t i = 4; i-- > 0;) {
-        struct asr_window window = {1, r.pcm[i], r.len[i]};
+        struct asr_window window = {.slot = 1, .pcm = r.pcm[i], .n = r.len[i]};
 
         assert_ok(whisper_encode(s, &window, 1, &e), e);
         for (int round = 0; round < 3; round++) {
@@ -170,6 +172,124 @@ TEST(decoding_again)
     rig_close(&r);
     free(first);
     free(again);
+}
+
+/* ---- silence at fewer places */
+
+static float *encode_and_step(struct asr_session *s, const struct rig *r, uint32_t slot, uint32_t i,
+                              bool sparse)
+{
+    struct asr_window window = {
+        .slot = slot, .pcm = r->pcm[i], .n = r->len[i], .sparse_silence = sparse};
+    float *logits = malloc(sizeof(float) * STEPS * VOCAB);
+    struct err e;
+
+    assert_non_null(logits);
+    assert_ok(whisper_encode(s, &window, 1, &e), e);
+    for (uint32_t pos = 0; pos < STEPS; pos++) {
+        struct asr_row row = {slot, 0, pos, token_of(i, pos)};
+
+        assert_ok(whisper_step(s, &row, 1, logits + (size_t)pos * VOCAB, &e), e);
+    }
+    return logits;
+}
+
+static double distance(const float *a, const float *b)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < (size_t)STEPS * VOCAB; i++)
+        sum += fabs((double)a[i] - (double)b[i]);
+    return sum / (STEPS * VOCAB);
+}
+
+/* What the attentions of the encoder and of the decoder are asked for. */
+static const struct backend_ops *real;
+static struct backend_ops watched;
+static uint32_t tails_seen, wholes_seen;
+static struct key_tail last_tail;
+static bool uncounted; /* each key of the encoder's tails counts once */
+
+static int watch_tail(struct backend *be, struct tensor q, struct tensor k, struct tensor v,
+                      struct key_tail tail, struct tensor out, struct err *err)
+{
+    tails_seen++;
+    last_tail = tail;
+    if (uncounted)
+        tail.times = 1;
+    return real->attention_tail(be, q, k, v, tail, out, err);
+}
+
+static int watch_whole(struct backend *be, uint32_t windows, struct tensor q, struct tensor k,
+                       struct tensor v, struct tensor out, struct err *err)
+{
+    wholes_seen++;
+    return real->attention(be, windows, q, k, v, out, err);
+}
+
+/* Of 30 s of which 7 are sound, 12 are computed wholly, and an eighth of the rest: nearly the same
+ * comes of it, nearer than if these did not count eight times, or than what another window gives.
+ */
+TEST(sparse_silence)
+{
+    struct rig r = {0};
+    struct asr_session *s, *batches;
+    float *sparse, *mixed_in, *light;
+    const uint32_t i = 4; /* 30 s / 4, less a little */
+    struct err e;
+
+    rig_open(&r, PRECISION_F32);
+    real = r.be->ops;
+    watched = *real;
+    watched.attention_tail = watch_tail;
+    watched.attention = watch_whole;
+    r.be->ops = &watched;
+    assert_ok(whisper_session_new(r.w, (struct asr_shape){.slots = 3}, &s, &e), e);
+    tails_seen = wholes_seen = 0;
+    sparse = encode_and_step(s, &r, 1, i, true);
+    assert_int_equal(tails_seen, small.encoder_layers);
+    assert_int_equal(wholes_seen, 0);
+    assert_int_equal(last_tail.times, 8);
+    assert_int_equal(last_tail.dense + 8 * (last_tail.keys - last_tail.dense), 1500);
+    assert_in_range(last_tail.dense, 50 * (r.len[i] / 16000 + 5), 50 * (r.len[i] / 16000 + 6) + 7);
+    /* A window without it, in the same session, is what it was; and sparse again beside it. */
+    mixed_in = encode_and_step(s, &r, 2, i, false);
+    assert_memory_equal(mixed_in, wanted(&r, i, 0), sizeof(float) * STEPS * VOCAB);
+    uncounted = true;
+    light = encode_and_step(s, &r, 0, i, true);
+    uncounted = false;
+    print_message("sparse %.3g, uncounted %.3g, another window %.3g\n", distance(sparse, mixed_in),
+                  distance(light, mixed_in), distance(wanted(&r, i + 1, 0), mixed_in));
+    assert_true(distance(sparse, mixed_in) > 0);
+    assert_true(distance(sparse, mixed_in) < 0.2 * distance(light, mixed_in));
+    assert_true(distance(sparse, mixed_in) < 0.2 * distance(wanted(&r, i + 1, 0), mixed_in));
+    free(light);
+    free(mixed_in);
+    mixed_in = encode_and_step(s, &r, 0, i, true);
+    assert_memory_equal(mixed_in, sparse, sizeof(float) * STEPS * VOCAB);
+    free(mixed_in);
+    /* More than 25 s of sound leave nothing to save. */
+    mixed_in = encode_and_step(s, &r, 1, 1, true);
+    assert_memory_equal(mixed_in, wanted(&r, 1, 0), sizeof(float) * STEPS * VOCAB);
+    free(mixed_in);
+    whisper_session_free(s);
+    /* In a session of several windows at once it goes alone. */
+    assert_ok(whisper_session_new(r.w, (struct asr_shape){.slots = 3, .windows = 2}, &batches, &e),
+              e);
+    mixed_in = encode_and_step(batches, &r, 2, i, true);
+    assert_memory_equal(mixed_in, sparse, sizeof(float) * STEPS * VOCAB);
+    free(mixed_in);
+    whisper_session_free(batches);
+    free(sparse);
+    /* A device without it computes whole windows. */
+    watched.attention_tail = NULL;
+    assert_ok(whisper_session_new(r.w, (struct asr_shape){.slots = 3}, &s, &e), e);
+    mixed_in = encode_and_step(s, &r, 1, i, true);
+    assert_memory_equal(mixed_in, wanted(&r, i, 0), sizeof(float) * STEPS * VOCAB);
+    free(mixed_in);
+    whisper_session_free(s);
+    r.be->ops = real;
+    rig_close(&r);
 }
 
 TEST(sessions_refuse)

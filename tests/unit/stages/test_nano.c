@@ -198,7 +198,7 @@ static void equals_golden(const struct sample *s, const struct transcript *t)
 /* The window's course with one slot, without any lane. */
 static void run_window(struct decoding *d, struct asr_session *session, const struct sample *s)
 {
-    struct asr_window window = {0, s->pcm, (size_t)s->n};
+    struct asr_window window = {.pcm = s->pcm, .n = (size_t)s->n};
     struct asr_row rows[4];
     struct choice_ask asks[4];
     struct choice choices[4];

@@ -931,7 +931,7 @@ class Options(Program):
             '"length_penalty":0.5,'
             '"logprob_threshold":-0.5,"max_initial_timestamp":2,"max_tokens":99,"multilingual":true,'
             '"no_speech_threshold":0.5,"patience":1.5,"prompt_reset_on_temperature":0.2,'
-            '"suppress_tokens":[-1,3,7],"temperatures":[0,0.3],"translate":true,'
+            '"sparse_silence":true,"suppress_tokens":[-1,3,7],"temperatures":[0,0.3],"translate":true,'
             '"word_timestamps":true}',
             self.params("--beam-size=5", "--best-of=3", "--compression-ratio-threshold=2.5",
                         "--condition-on-previous-text", "--hallucination-silence-threshold=2",
@@ -939,7 +939,7 @@ class Options(Program):
                         "--length-penalty=0.5", "--logprob-threshold=-0.5",
                         "--max-initial-timestamp=2", "--max-tokens=99", "--no-speech-threshold=0.5",
                         "--patience=1.5", "--prompt-reset-on-temperature=0.2",
-                        "--suppress-tokens=7,-1,3,7", "--temperature=0,0.3", "--task=translate",
+                        "--sparse-silence", "--suppress-tokens=7,-1,3,7", "--temperature=0,0.3", "--task=translate",
                         "--word-timestamps"))
         whole = json.loads(self.params("--multilingual", "--without-timestamps", "--suppress-tokens="))
         self.assertEqual([True, True, []], [whole[k] for k in ("multilingual", "without_timestamps",

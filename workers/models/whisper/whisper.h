@@ -110,7 +110,8 @@ int whisper_align(struct asr_session *s, const struct asr_alignment *windows, ui
                   struct err *err);
 
 /* Copies of a slot's log-mel [mel_bins][3000] and encoder output [1500][d_model] as float32, for
- * parity tests and tools. ERR_EMPTY: it is not the last window of the last whisper_encode. */
+ * parity tests and tools. ERR_EMPTY: it is not the last window of the last whisper_encode,
+ * or has its silence sparsely. */
 int whisper_peek_mel(struct asr_session *s, uint32_t slot, float *out, struct err *err);
 int whisper_peek_encoder(struct asr_session *s, uint32_t slot, float *out, struct err *err);
 

@@ -128,8 +128,11 @@ struct whisper_session {
     uint32_t top;           /* candidates of a row; 0: none, a window has one branch */
     uint32_t own_slots;     /* slots * branches */
     uint32_t pass_rows;     /* rows that an alignment feeds at once: at least asr.rows */
+    /* Which positions of each slot's window there are, and of the windows in the scratch tensors
+     * (whisper_encode.c). [slots], device memory of a host. */
+    struct key_tail *window_keys, computed;
     int64_t peek;     /* slot whose window was put into the scratch tensors last; -1: none, or not
-                         whole */
+                         whole, as of a window with sparse silence */
     uint32_t peek_at; /* which of the windows there it is */
     bool *encoded;    /* [slots] */
     struct wave wave[ASR_WAVES];       /* wave i in place i % ASR_WAVES, */

@@ -374,6 +374,7 @@ struct kv whisper_cross_kv(const struct whisper_session *s, uint32_t layer)
                        .capacity = WHISPER_POSITIONS,
                        .slots = s->shape.slots,
                        .slot_stride = cross_stride(w),
+                       .tails = w->be->ops->attention_tail ? s->window_keys : NULL,
                        .data = s->cross + layer * whisper_cross_bytes(w)};
 }
 
@@ -402,6 +403,7 @@ static int make_arrays(struct whisper_session *s, struct err *err)
     made = s->to_windows && s->to_hold && s->from_first_frame;
 
     s->encoded = calloc(s->shape.slots, sizeof(*s->encoded));
+    s->window_keys = calloc(s->shape.slots, sizeof(*s->window_keys));
     s->branch = calloc(branches, sizeof(*s->branch));
     s->audio = calloc(s->shape.windows, sizeof(*s->audio));
     for (int i = 0; i < ASR_WAVES; i++) {
@@ -415,8 +417,10 @@ static int make_arrays(struct whisper_session *s, struct err *err)
                            s->w->config.max_target_positions * sizeof(*s->to_lies_in));
     s->from_choices = calloc(rows, sizeof(*s->from_choices));
     s->from_candidates = calloc(s->top ? rows : 1, (s->top ? s->top : 1) * sizeof(*s->candidates));
-    if (made && s->encoded && s->branch && s->audio && s->answered && s->to_rows && s->to_asks &&
-        s->to_lies_in && s->from_choices && s->from_candidates)
+    for (uint32_t i = 0; s->window_keys && i < s->shape.slots; i++)
+        s->window_keys[i] = (struct key_tail){WHISPER_POSITIONS, WHISPER_POSITIONS, 1};
+    if (made && s->encoded && s->window_keys && s->branch && s->audio && s->answered &&
+        s->to_rows && s->to_asks && s->to_lies_in && s->from_choices && s->from_candidates)
         return 0;
     return err_set(err, ERR_NOMEM, "out of memory for a session");
 }
@@ -566,6 +570,7 @@ void whisper_session_free(struct asr_session *session)
     be->ops->release(be, s->cross);
     be->ops->release(be, s->workspace);
     free(s->encoded);
+    free(s->window_keys);
     free(s->branch);
     free(s->audio);
     for (int i = 0; i < ASR_WAVES; i++)

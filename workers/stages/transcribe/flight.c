@@ -311,7 +311,8 @@ static int gather_new_windows(struct flight *f, struct lane *lanes, uint32_t mos
         take_off(slot, w);
         slot->wave = f->waves_begun + 1;
         f->windows[(*n)++] =
-            (struct asr_window){(uint32_t)(slot - f->slots), pcm, (size_t)w->samples};
+            (struct asr_window){(uint32_t)(slot - f->slots), pcm, (size_t)w->samples,
+                                w->lane->policy->params->sparse_silence};
         slot = free_slot(f);
     }
     return 0;

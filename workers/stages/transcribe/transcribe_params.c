@@ -123,6 +123,12 @@ static const struct param_field fields[] = {
      .manual = "Tokens never to write. -1, the default, is the model's own list; an empty value "
                "allows all tokens."},
 
+    {FIELD(sparse_silence, BOOL),
+     .help = "faster for short recordings on a processor; some words differ",
+     .manual = "A window that has little speech is computed faster: the model sees the silence "
+               "behind the speech at every eighth place. Recordings of a few seconds gain most. "
+               "Some words differ, for better or worse. GPUs ignore this."},
+
     {FIELD(compression_ratio_threshold, FLOAT), .high = 1000, .always = true, .option_low = 1,
      .option_high = 1000, .value = "X", .title = "When a text is rejected",
      .help = "try again above this ratio: the text repeats itself (2.4)",
