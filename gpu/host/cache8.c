@@ -5,8 +5,6 @@
  * the values' into the sum behind. */
 #include "gpu/host/host.h"
 
-#include <float.h>
-#include <math.h>
 #include <omp.h>
 
 #define HEAD BACKEND_HEAD_SIZE
@@ -41,67 +39,19 @@ static const float *row_of(struct tensor t, int64_t row, uint32_t head, float *s
     return scratch;
 }
 
-/* Computes each dimension's scale over rows [from, from + n), and the factor for its values. */
-static void measure_dimension_scales(struct tensor t, int64_t from, int64_t n, uint32_t head,
-                                     float *scale, float *factor)
-{
-    float scratch[HEAD], high[HEAD] = {0};
-
-    for (int64_t r = 0; r < n; r++) {
-        const float *x = row_of(t, from + r, head, scratch);
-
-        for (int d = 0; d < HEAD; d++) {
-            float a = fabsf(x[d]);
-
-            a = a <= FLT_MAX ? a : INFINITY; /* NaN too */
-            high[d] = a > high[d] ? a : high[d];
-        }
-    }
-    for (int d = 0; d < HEAD; d++) {
-        bool finite = high[d] <= FLT_MAX;
-
-        scale[d] = finite ? high[d] / 127.0f : NAN;
-        factor[d] = finite && high[d] >= 1e-36f ? 127.0f / high[d] : 0.0f;
-    }
-}
-
-/* To the nearest, ties to even: |x| <= 127, or a value that is not finite times 0. */
-static int8_t quantize_to_int8(float x, float factor)
-{
-    const float magic = 0x1.8p23f; /* adding it rounds to an integer */
-    float y = x * factor + magic - magic;
-
-    return (int8_t)(y > 127.0f ? 127.0f : y >= -127.0f ? y : factor > 0.0f ? -127.0f : 0.0f);
-}
-
-static void fill_head(const struct kv *kv, uint32_t slot, uint32_t head, bool value,
-                      struct tensor t, int64_t from, int64_t n)
-{
-    int8_t *keys = head_keys(kv, slot, head), *values = head_values(kv, slot, head);
-    float scratch[HEAD], factor[HEAD];
-
-    measure_dimension_scales(t, from, n, head, head_scales(kv, slot, head) + (value ? HEAD : 0),
-                             factor);
-    for (int64_t r = 0; r < n; r++) {
-        const float *x = row_of(t, from + r, head, scratch);
-        int8_t *block = keys + r / KERNEL_KEYS * KERNEL_KEYS * HEAD + r % KERNEL_KEYS;
-
-        if (value)
-            for (int d = 0; d < HEAD; d++)
-                values[r * HEAD + d] = quantize_to_int8(x[d], factor[d]);
-        else
-            for (int d = 0; d < HEAD; d++)
-                block[d * KERNEL_KEYS] = quantize_to_int8(x[d], factor[d]);
-    }
-}
-
 void host_fill_i8(const struct host *h, const struct kv *kv, uint32_t slot, struct tensor k,
                   struct tensor v, int64_t from, int64_t n)
 {
 #pragma omp parallel for collapse(2) schedule(static) num_threads(h->threads)
     for (uint32_t head = 0; head < kv->heads; head++)
-        for (int value = 0; value < 2; value++)
-            fill_head(kv, slot, head, value, value ? v : k, from, n);
+        for (int value = 0; value < 2; value++) {
+            struct tensor t =
+                tensor_rows(tensor_columns(value ? v : k, head * HEAD, HEAD), from, n);
+
+            h->kernels->fill_i8(t.data, t.type == DTYPE_BF16, (size_t)t.stride, (size_t)n, value,
+                                value ? head_values(kv, slot, head) : head_keys(kv, slot, head),
+                                head_scales(kv, slot, head) + (value ? HEAD : 0));
+        }
 }
 
 /* A query of one head, times the keys' scales. Returns 0, or NaN where one of them is not finite: a

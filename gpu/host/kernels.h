@@ -169,6 +169,12 @@ struct kernels {
     void (*queries_i8)(const float *q, size_t q_stride, size_t n, const int8_t *k, const int8_t *v,
                        struct key_tail tail, const float *v_scales, float *out, size_t out_stride);
     void (*scores_i8)(const float *q, const int8_t *k, size_t keys, float *out);
+    /* n rows of 64 of one head, `stride` apart, float32 or bf16, become its keys or its `values` of
+     * 8 bits, each dimension by its largest magnitude / 127, which goes to scales[64]. A dimension
+     * with a value that is not finite is zeros, and its scale NaN. The rest of the keys' last block
+     * becomes zeros. */
+    void (*fill_i8)(const void *x, bool bf16, size_t stride, size_t n, bool values, int8_t *to,
+                    float *scales);
     /* x[0 .. n) becomes its softmax; n <= BACKEND_MAX_KEYS. */
     void (*softmax)(float *x, size_t n);
     /* sum[i] += the median of x[i .. i + 7), i < n, n a multiple of 16. */

@@ -116,6 +116,39 @@ INLINE void r_store_bf16(uint16_t *p, vreg v)
 #endif
 }
 
+INLINE vreg r_of(const void *x, const bool bf16, size_t at)
+{
+    return bf16 ? r_load_bf16((const uint16_t *)x + at) : r_load((const float *)x + at);
+}
+
+/* To the nearest integers, ties to even, stored as 8 bits, which have room for them. */
+INLINE ireg r_store_i8(int8_t *to, vreg x)
+{
+#if LANES == 16
+    __m512i r = _mm512_cvtps_epi32((__m512)x);
+
+    _mm_storeu_si128((__m128i *)to, _mm512_cvtsepi32_epi8(r));
+#elif LANES == 8
+    __m256i r = _mm256_cvtps_epi32((__m256)x);
+    __m128i half = _mm_packs_epi32(_mm256_castsi256_si128(r), _mm256_extracti128_si256(r, 1));
+
+    _mm_storel_epi64((__m128i *)to, _mm_packs_epi16(half, half));
+#elif defined(__SSE2__)
+    __m128i r = _mm_cvtps_epi32((__m128)x), half = _mm_packs_epi32(r, r);
+    int32_t four = _mm_cvtsi128_si32(_mm_packs_epi16(half, half));
+
+    memcpy(to, &four, sizeof(four));
+#else
+    ireg r = {0};
+
+    for (int i = 0; i < LANES; i++) {
+        r[i] = (int32_t)__builtin_lrintf(x[i]);
+        to[i] = (int8_t)r[i];
+    }
+#endif
+    return (ireg)r;
+}
+
 /* Half as many doubles. */
 typedef double dreg __attribute__((vector_size(LANES * 4)));
 typedef float half_loose __attribute__((vector_size(LANES * 2), aligned(4), may_alias));

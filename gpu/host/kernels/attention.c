@@ -268,6 +268,95 @@ void KERNEL(scores_i8)(const float *q, const int8_t *k, size_t keys, float *out)
     }
 }
 
+/* The largest magnitudes of each dimension. They are ordered as their bits, infinities and what is
+ * no number above all. */
+INLINE void highest_i8(const void *x, const bool bf16, size_t stride, size_t n, float *ret)
+{
+    const ireg magnitude = (ireg){0} + 0x7fffffff;
+    ireg high[HEAD / LANES];
+
+#pragma GCC unroll 16
+    for (int p = 0; p < HEAD / LANES; p++)
+        high[p] = (ireg){0};
+    for (size_t r = 0; r < n; r++) {
+#pragma GCC unroll 16
+        for (int p = 0; p < HEAD / LANES; p++) {
+            ireg m = (ireg)r_of(x, bf16, r * stride + (size_t)(p * LANES)) & magnitude;
+
+            high[p] = (ireg)r_pick(m > high[p], (vreg)m, (vreg)high[p]);
+        }
+    }
+    memcpy(ret, high, sizeof(high));
+}
+
+/* What is not finite, times 0, is NaN and becomes 0. */
+INLINE void row_to_i8(const void *x, const bool bf16, size_t at, const float *factor, int8_t *to)
+{
+#pragma GCC unroll 16
+    for (int p = 0; p < HEAD / LANES; p++) {
+        vreg y = r_of(x, bf16, at + (size_t)(p * LANES)) * r_load(factor + p * LANES);
+
+        r_store_i8(to + p * LANES, r_pick(y == y, y, r_all(0.0f)));
+    }
+}
+
+typedef int8_t byte16 __attribute__((vector_size(16)));
+
+/* to[d][key] = rows[key][d] of 16 keys. Four times a perfect shuffle of the rows, half against
+ * half, turns a square of sixteen. */
+INLINE void turn_block(const int8_t *rows, int8_t *to)
+{
+    for (int d = 0; d < HEAD; d += 16) {
+        byte16 a[16], b[16];
+
+        for (int i = 0; i < 16; i++)
+            memcpy(&a[i], rows + i * HEAD + d, sizeof(a[i]));
+        for (int round = 0; round < 4; round++) {
+#pragma GCC unroll 8
+            for (int i = 0; i < 8; i++) {
+                b[2 * i] = __builtin_shufflevector(a[i], a[i + 8], 0, 16, 1, 17, 2, 18, 3, 19, 4,
+                                                   20, 5, 21, 6, 22, 7, 23);
+                b[2 * i + 1] = __builtin_shufflevector(a[i], a[i + 8], 8, 24, 9, 25, 10, 26, 11, 27,
+                                                       12, 28, 13, 29, 14, 30, 15, 31);
+            }
+            memcpy(a, b, sizeof(a));
+        }
+        memcpy(to + d * 16, a, sizeof(a));
+    }
+}
+
+INLINE void fill_i8(const void *x, const bool bf16, size_t stride, size_t n, bool values,
+                    int8_t *to, float *scales)
+{
+    int8_t block[KERNEL_KEYS * HEAD] = {0};
+    float factor[HEAD];
+
+    highest_i8(x, bf16, stride, n, scales);
+    for (int d = 0; d < HEAD; d++) {
+        bool finite = scales[d] <= 0x1.fffffep127f;
+
+        factor[d] = finite && scales[d] >= 1e-36f ? 127.0f / scales[d] : 0.0f;
+        scales[d] = finite ? scales[d] / 127.0f : __builtin_nanf("");
+    }
+    for (size_t r = 0; r < n; r++) {
+        row_to_i8(x, bf16, r * stride, factor,
+                  values ? to + r * HEAD : block + r % KERNEL_KEYS * HEAD);
+        if (values || (r % KERNEL_KEYS != KERNEL_KEYS - 1 && r + 1 < n))
+            continue;
+        memset(block + (r % KERNEL_KEYS + 1) * HEAD, 0, (KERNEL_KEYS - 1 - r % KERNEL_KEYS) * HEAD);
+        turn_block(block, to + r / KERNEL_KEYS * KERNEL_KEYS * HEAD);
+    }
+}
+
+void KERNEL(fill_i8)(const void *x, bool bf16, size_t stride, size_t n, bool values, int8_t *to,
+                     float *scales)
+{
+    if (bf16)
+        fill_i8(x, true, stride, n, values, to, scales);
+    else
+        fill_i8(x, false, stride, n, values, to, scales);
+}
+
 #if KERNEL_BF16
 INLINE __m512bh pair_all(const uint16_t *p)
 {

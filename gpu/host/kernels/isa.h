@@ -49,6 +49,8 @@ void KERNEL(scores_bf16)(const uint16_t *q, const uint16_t *k, size_t keys, floa
 void KERNEL(queries_i8)(const float *q, size_t q_stride, size_t n, const int8_t *k, const int8_t *v,
                         struct key_tail tail, const float *v_scales, float *out, size_t out_stride);
 void KERNEL(scores_i8)(const float *q, const int8_t *k, size_t keys, float *out);
+void KERNEL(fill_i8)(const void *x, bool bf16, size_t stride, size_t n, bool values, int8_t *to,
+                     float *scales);
 void KERNEL(softmax)(float *x, size_t n);
 void KERNEL(add_median)(const float *x, size_t n, float *sum);
 void KERNEL(lstm_step)(const float *in, const float *rec, size_t hidden, float *c, float *h);

@@ -475,27 +475,6 @@ WITH_VNNI void KERNEL(rows_i8)(const struct row_job *job)
     }
 }
 
-INLINE vreg r_of(const void *x, const bool bf16, size_t at)
-{
-    return bf16 ? r_load_bf16((const uint16_t *)x + at) : r_load((const float *)x + at);
-}
-
-/* To the nearest integers, stored as 8 bits. */
-INLINE ireg r_store_i8(int8_t *to, vreg x)
-{
-#if LANES == 16
-    __m512i r = _mm512_cvtps_epi32((__m512)x);
-
-    _mm_storeu_si128((__m128i *)to, _mm512_cvtsepi32_epi8(r));
-#else
-    __m256i r = _mm256_cvtps_epi32((__m256)x);
-    __m128i half = _mm_packs_epi32(_mm256_castsi256_si128(r), _mm256_extracti128_si256(r, 1));
-
-    _mm_storel_epi64((__m128i *)to, _mm_packs_epi16(half, half));
-#endif
-    return (ireg)r;
-}
-
 INLINE void to_i8(const void *x, const bool bf16, size_t n, int8_t *to, struct row8 *ret)
 {
     const ireg magnitude = (ireg){0} + 0x7fffffff;

@@ -13,6 +13,7 @@ const struct kernels KERNEL(kernels) = {
     .scores_f32 = KERNEL(scores_f32),
     .queries_i8 = KERNEL(queries_i8),
     .scores_i8 = KERNEL(scores_i8),
+    .fill_i8 = KERNEL(fill_i8),
 #if KERNEL_F16
     .rows_f16 = KERNEL(rows_f16),
     .pack_f16 = KERNEL(pack_f16),
