@@ -154,8 +154,8 @@ static void send_setup(struct run_worker *w)
     if (m.threads == 0 && run->devices.count > 1)
         m.threads = device_threads(run->devices.picked, w->index);
     w->stage_id = run->backlog.stage.stage_id;
-    remembered_fill(w, &m);
     tracks_setup(w, &m);
+    remembered_fill(w, &m);
     msg_setup_put(&b, &m);
     process_send(&w->process, MSG_SETUP, &b);
     buf_free(&b);

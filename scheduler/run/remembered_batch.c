@@ -36,6 +36,27 @@ static struct store_tuning_key key_of(const struct run_worker *w)
     };
 }
 
+/* Fills in the speeds of stages beside the first. An unreadable one counts as unknown. */
+static void fill_others(struct run_worker *w, struct msg_setup *m, const char *precision)
+{
+    const struct device *d = &w->process.run->devices.picked->list[w->index];
+    struct device_use *u = &w->memory.use;
+    struct err err = {0};
+
+    for (uint32_t i = 1; i < m->stage_count; i++) {
+        const struct store_tuning_key key = {d->id, d->driver, m->stages[i].model_hash, precision,
+                                             ""};
+        struct store_tuning t;
+
+        utf8_copy(u->others[i - 1], sizeof(u->others[i - 1]), key.model_hash);
+        if (store_tuning_get(w->process.run->st, &key, &t, &err) == 0) {
+            m->stages[i].tuned_rate = (float)t.rate;
+            free(t.algorithms);
+        }
+    }
+    u->other_count = m->stage_count - 1;
+}
+
 void remembered_fill(struct run_worker *w, struct msg_setup *m)
 {
     struct run *run = w->process.run;
@@ -51,6 +72,7 @@ void remembered_fill(struct run_worker *w, struct msg_setup *m)
     if (is_chosen(w) || precision_parse(m->precision, &precision, &err))
         return; /* the worker says what is wrong with it */
     precision = precision_resolve(precision, d->precisions);
+    fill_others(w, m, precision_name(precision));
     rc = store_tuning_get(run->st,
                           &(struct store_tuning_key){d->id, d->driver, m->stages[0].model_hash,
                                                      precision_name(precision),
@@ -96,6 +118,26 @@ static void store_batch_tuning(struct run_worker *w, uint32_t oom_count,
     run_note_commit(run);
 }
 
+/* The speeds of stages beside the first. Their batches are not remembered. */
+static void store_others(struct run_worker *w, const struct msg_ready *m)
+{
+    struct run *run = w->process.run;
+    const struct device_use *u = &w->memory.use;
+    struct store_tuning_key key = key_of(w);
+    struct err err = {0};
+
+    key.decoding = "";
+    for (uint32_t i = 0; i < m->rate_count && i < u->other_count; i++) {
+        const struct store_tuning t = {.slots = 1, .windows = 1, .rate = (double)m->rates[i]};
+
+        if (!(t.rate > 0))
+            continue;
+        key.model_hash = u->others[i];
+        run_check(run, ledger_tuning(run->ledger, &key, &t, &err), &err);
+        run_note_commit(run);
+    }
+}
+
 void remembered_ready(struct run_worker *w, const struct msg_ready *m)
 {
     struct device_use *u = &w->memory.use;
@@ -112,6 +154,8 @@ void remembered_ready(struct run_worker *w, const struct msg_ready *m)
         u->remembered = true;
         store_batch_tuning(w, 0, m);
     }
+    if (!is_chosen(w))
+        store_others(w, m);
 }
 
 void remembered_lowered(struct run_worker *w, const struct msg_tuned *m)

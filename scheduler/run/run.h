@@ -91,6 +91,8 @@ struct device_use {
     char precision[16];
     /* Its settings at setup, because the run may be at another stage by now. */
     char model_hash[130], decoding[SCHEDULER_DECODING_LEN];
+    char others[SETUP_MAX_STAGES - 1][130]; /* hashes of the models beside it */
+    uint32_t other_count;
     uint32_t slots, windows; /* 0: not ready yet */
     uint64_t predicted, peak;
     float rate;

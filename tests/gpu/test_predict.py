@@ -62,11 +62,12 @@ class Predict(unittest.TestCase):
 
     def test_results_stand_beside_predictions(self):
         bench = {"model": "large-v3-turbo", "precision": "bf16", "slots": 256, "tokens": 100, "mel_ms": 0.08,
-                 "encoder_ms": 9.1, "cross_ms": 0.08, "step_ms": 2.0, "windows_s": 86.5, "gelu": "exact", "cache": "16bit"}
+                 "encoder_ms": 9.1, "cross_ms": 0.08, "step_ms": 2.0, "align_ms": 0.6, "windows_s": 86.5, "gelu": "exact", "cache": "16bit"}
         said = self.results(json.dumps({"device": "NVIDIA H200", "bench": [bench]}))
         self.assertEqual(0, said.returncode, said.stderr)
         self.assertIn("NVIDIA H200, measured", said.stdout)
         self.assertRegex(said.stdout, r"encoder, ms a window \| 4\.55 \| 9\.10 \| 2\.00 \|")
+        self.assertRegex(said.stdout, r"word times, ms a window \| 0\.160 \| 0\.600 \| 3\.7\d \|")
         self.assertRegex(said.stdout, r"windows/s \| 174\.\d+ \| 86\.50 \| 0\.50 \|")
         bench["cache"] = "8bit"
         said = self.results(json.dumps({"device": "NVIDIA H200", "bench": [bench]}))

@@ -174,12 +174,13 @@ static void print_model(const char *model, const struct stage_bench_result *r)
            n->encoder_ms, n->cross_ms, n->step_ms, 100 * n->encoder_share);
     printf("  %u %s, %u %s at once in the encoder, %u %s a window;\n"
            "  weights %s%s;\n"
-           "  encoder %.0f of %.0f GFLOP/s; a decoder step reads %.1f GB/s\n",
+           "  encoder %.0f of %.0f GFLOP/s; a decoder step reads %.1f GB/s;\n"
+           "  times of words %.1f ms a window\n",
            r->slots, text_plural(r->slots, "slot", "slots"), r->at_once,
            text_plural(r->at_once, "window", "windows"), n->tokens,
            text_plural(n->tokens, "token", "tokens"), text_bytes(n->weight_bytes, weights),
            r->cache == CACHE_8 ? ", keys and values of windows in 8 bits" : "", n->encoder_gflops_s,
-           n->peak_gflops_s, n->step_gbytes_s);
+           n->peak_gflops_s, n->step_gbytes_s, n->align_ms);
     free(name);
 }
 
@@ -190,7 +191,7 @@ static json_t *json_model(const char *model, const char *device, const struct st
     return json_pack(
         "{s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, "
         "s:f, s:f, s:f, "
-        "s:f, s:f}",
+        "s:f, s:f, s:f}",
         "model", model, "device", device, "precision", precision_name(r->precision),
         "cache_precision", cache_precision_name(r->cache), "slots", (int)r->slots, "windows",
         (int)r->at_once, "tokens", (int)n->tokens, "rounds", (int)r->rounds, "weight_bytes",
@@ -199,7 +200,7 @@ static json_t *json_model(const char *model, const char *device, const struct st
         n->step_ms, "step_gbytes_s", n->step_gbytes_s, "encoder_gflop", n->encoder_gflop,
         "encoder_gflops_s", n->encoder_gflops_s, "peak_gflops_s", n->peak_gflops_s, "encoder_share",
         n->encoder_share, "windows_per_second", r->items_per_second, "times_real_time",
-        r->times_real_time);
+        r->times_real_time, "align_ms", n->align_ms);
 }
 
 static int bench_models(const struct wanted *w, const char *device, struct backend *be, bool people,

@@ -57,10 +57,13 @@ static void print_result(const char *model, const struct stage_bench_result *r, 
                                                            : "32 bits");
     printf("  decoder step   %9.2f ms all slots  %7.1f GB/s, %.0f %% of a copy's %.1f\n",
            n->step_ms, n->step_gbytes_s, 100.0 * n->step_gbytes_s / bandwidth, bandwidth);
+    if (n->align_ms > 0)
+        printf("  word times     %9.2f ms a window\n", n->align_ms);
     printf("  encode alone   %9.2f windows/s\n", n->encoder_windows_s);
     printf("  steps alone    %9.2f windows/s\n", n->decoder_windows_s);
     printf("  both, %s %8.2f windows/s      %.0f x real time\n", n->beside ? "at once" : "in turn",
            r->items_per_second, r->times_real_time);
+    printf("  processor      %9.3f s for an hour of sound\n", 3600 / r->times_real_time_cpu);
     fflush(stdout);
 }
 

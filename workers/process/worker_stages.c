@@ -171,6 +171,11 @@ static int tune_for_device(void *arg, struct stage *synthetic_load, uint32_t *sl
     return rc;
 }
 
+static struct backend *be_of(const struct engine_stages *e, uint32_t k)
+{
+    return e->of[k].fork ? e->of[k].fork : e->backend;
+}
+
 static int open_stage(struct engine_stages *e, uint32_t k, const struct stage_setup *setup,
                       struct err *err)
 {
@@ -180,10 +185,16 @@ static int open_stage(struct engine_stages *e, uint32_t k, const struct stage_se
     if (k > 0 && e->backend->ops->fork)
         rc = e->backend->ops->fork(e->backend, false, &s->fork, err);
     if (rc == 0)
-        rc = stage_open(setup, s->fork ? s->fork : e->backend, &s->stage, err);
+        rc = worker_tune_other(e->w, k, setup, be_of(e, k), &s->rate, err);
+    if (rc == 0)
+        rc = stage_open(setup, be_of(e, k), &s->stage, err);
     if (rc != 0)
         return rc;
     note_size(e, k);
+    if (k == 0 && s->rate > 0)
+        e->tuning = (struct worker_tuning){.rate = s->rate, .measured = true};
+    else if (k == 0 && !e->tuning.rate)
+        e->tuning.rate = e->w->setup.tuned_rate;
     return 0;
 }
 
@@ -318,10 +329,13 @@ void stages_post_ready(struct engine_stages *e)
 {
     struct worker *w = e->w;
     const struct err *why_not[SETUP_MAX_STAGES];
-    struct worker_room room = {.capacity = e->of[0].capacity, .why_not = why_not};
+    float rates[SETUP_MAX_STAGES];
+    struct worker_room room = {.capacity = e->of[0].capacity, .why_not = why_not, .rates = rates};
 
     for (uint32_t k = 0; k < w->stage_count; k++) {
         why_not[k] = &e->of[k].why;
+        if (k > 0)
+            rates[k - 1] = e->of[k].rate;
         if (e->of[k].stage)
             room.predicted_bytes += stage_footprint(e->of[k].stage, e->backend);
     }

@@ -20,6 +20,7 @@ struct engine_stage {
     uint32_t capacity; /* lanes at once: twice the slots, so that a finished one has a successor */
     uint32_t lanes, flying;
     int64_t samples; /* done */
+    float rate;      /* times real time alone, as measured when it was loaded; 0: it was not */
     struct err why;  /* it is not loaded; code 0 when it is */
 };
 

@@ -10,6 +10,7 @@
 #include "gpu/backend.h"
 #include "workers/stages/synthetic_load.h"
 #include "workers/stages/stage_bench.h"
+#include "workers/stages/stage_kind.h"
 
 #define SLOTS_MOST 512u
 #define WINDOWS_MOST 64u
@@ -94,13 +95,14 @@ struct tuner {
 static bool out_of_time(const struct tuner *t) { return clock_mono_ns() >= t->deadline_ns; }
 
 /* Windows a second in the room that there is, of the encoder alone (both false) or of both networks
- * as a run has them: beside each other with whole windows, since a shorter one would be less to
- * step beside; or in turn with part of one. The first call prepares what is prepared at first use,
- * and the windows that others follow, and is not counted. */
+ * as a run has them, with the times of words where the transcription has them: beside each other
+ * with whole windows, since a shorter one would be less to step beside; or in turn with part of
+ * one. The first call prepares what is prepared at first use, and the windows that others follow,
+ * and is not counted. */
 static int measure_room(struct tuner *t, bool both, double *ret, struct err *err)
 {
     uint32_t steps = both ? t->beside ? (uint32_t)TOKENS_A_WINDOW : STEPS : 0;
-    struct stage_synthetic work = {.tokens = steps};
+    struct stage_synthetic work = {.tokens = steps, .words = true};
     uint32_t slots = stage_slots(t->synthetic_load), calls = 0;
     double seconds, all = 0, encoder;
     struct synthetic_meter before, after;
@@ -213,6 +215,29 @@ int worker_tune(const struct worker *w, struct backend *be, struct stage *synthe
     return rc;
 }
 
+int worker_tune_other(const struct worker *w, uint32_t k, const struct stage_setup *setup,
+                      struct backend *be, float *ret, struct err *err)
+{
+    const struct stage_kind *kind = stage_kind_find(setup->name);
+    const struct msg_setup *m = &w->setup;
+    const struct stage_bench_params params = {.setup = *setup, .rounds = 1, .round_s = SAMPLE_S};
+    float remembered = k ? m->stages[k].tuned_rate : m->tuned_rate;
+    struct stage_bench_result r;
+    int rc;
+
+    *ret = 0;
+    if (!kind || kind->synthetic_load || remembered > 0 || m->slots || m->windows ||
+        !should_measure_device(w->device))
+        return 0;
+    rc = stage_bench_run(be, &params, &r, err);
+    if (rc == 0)
+        *ret = (float)r.times_real_time;
+    else
+        log_debug("%s is not measured: %s", setup->name, err->msg);
+    be->peak = be->allocated;
+    return rc == ERR_DEVICE ? rc : 0; /* any other error is told when the stage is opened */
+}
+
 void worker_recall(const struct worker *w, struct backend *be)
 {
     const struct msg_setup *m = &w->setup;
@@ -274,6 +299,8 @@ void worker_post_ready(struct worker *w, struct backend *be, const struct stage 
         .measured = t->measured,
         .stage_count = w->stage_count,
         .why_not = why_not,
+        .rate_count = w->stage_count - 1,
+        .rates = room->rates,
     };
 
     for (uint32_t k = 0; k < m.stage_count; k++)

@@ -10,6 +10,7 @@
 
 struct backend;
 struct stage;
+struct stage_setup;
 
 /* ---- how many to take at once: the smallest batch on the plateau of throughput
  *
@@ -57,6 +58,12 @@ struct worker_tuning {
 int worker_tune(const struct worker *w, struct backend *be, struct stage *synthetic_load,
                 struct worker_tuning *ret, struct err *err);
 
+/* Times real time of another stage alone on the device, on made-up sound, where SETUP remembers
+ * nothing of it and a transcription would be measured, too: 0 otherwise, and without the memory for
+ * it. It is opened and closed; k as in SETUP. An error is the device's. */
+int worker_tune_other(const struct worker *w, uint32_t k, const struct stage_setup *setup,
+                      struct backend *be, float *ret, struct err *err);
+
 /* Gives the device SETUP's algorithms before anything is loaded. Those that do not fit are timed
  * again, and sent in READY. */
 void worker_recall(const struct worker *w, struct backend *be);
@@ -65,6 +72,7 @@ struct worker_room {
     uint32_t capacity;
     uint64_t predicted_bytes;         /* of all that is loaded */
     const struct err *const *why_not; /* of each stage: it is not loaded; code 0: it is */
+    float *rates;                     /* of each stage but the first, as in READY */
 };
 
 /* READY; slots and windows as the first stage has them now. */

@@ -83,6 +83,7 @@ struct stage_work {
         uint32_t prompt;     /* positions of the decoder that are only fed, */
         uint32_t tokens; /*   and behind them those from which a token is chosen; 0 of both: none */
         bool apart;      /* the encoder's parts are timed one by one, which holds a device up */
+        bool words;      /* a window that ends is aligned, in a session that has room for that */
         bool beside;     /* windows are replaced one batch after the other, each encoded while the
                             other slots are stepped, as a run does */
     } synthetic_load;

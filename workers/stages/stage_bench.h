@@ -17,6 +17,7 @@ struct stage_bench_params {
     struct stage_setup setup; /* as for a worker; of a synthetic load as synthetic_open has it. tune
                                  is not asked */
     uint32_t rounds;          /* 0: 5 */
+    double round_s;           /* that a round lasts at least, but for synthetic loads; 0: 1 */
     /* Only synthetic loads have these: */
     const uint32_t *ladder; /* NULL, or numbers of slots to try first: the fastest is measured; */
     uint32_t ladder_count;  /*   those that do not fit end it */
@@ -42,8 +43,9 @@ struct stage_bench_result {
         uint64_t weight_bytes, slot_bytes;
         double mel_ms, encoder_ms, cross_ms; /* per window */
         double step_ms;                      /* per decoder step of all slots */
-        double step_gbytes_s;                /* weights and caches read per second in such a step */
-        double encoder_gflop;                /* multiply-adds of one window, twice */
+        double align_ms;      /* per window, of a text of so many tokens; 0: the model cannot */
+        double step_gbytes_s; /* weights and caches read per second in such a step */
+        double encoder_gflop; /* multiply-adds of one window, twice */
         double encoder_gflops_s;
         double peak_gflops_s; /* a large product, same type, same moments */
         double encoder_share; /* of that peak */
@@ -56,7 +58,7 @@ struct stage_bench_result {
 };
 
 /* A synthetic load's round is all slots once; if both networks run at once, once more for each
- * alone. Other stages' rounds last at least a second, with two recordings at once. A passage has
+ * alone. Other stages' rounds have two recordings at once. A passage has
  * some 400 characters and counts as 27 s, the time that people take to speak it. Diarization's
  * clustering of whole recordings is not measured. ERR_USAGE: more rounds or tokens than there can
  * be; else as stage_open and stage_step. */

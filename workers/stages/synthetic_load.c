@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/number.h"
 #include "gpu/backend.h"
 #include "workers/models/asr_family.h"
@@ -43,6 +44,11 @@ struct room {
     struct choice *choices; /* of a step: */
     struct candidate *top;  /* branches + 1 of each row; NULL: one branch */
     float *pcm;             /* a window's noise, for all */
+    /* Where words are placed; NULL: they are not. By align_tokens: */
+    struct asr_alignment *aligned;
+    int32_t *tokens;
+    uint32_t *first_frame;
+    double *logprob;
 };
 
 struct synthetic_load {
@@ -81,6 +87,10 @@ static void free_synthetic_buffers(struct synthetic_load *d)
     free(r->choices);
     free(r->top);
     free(r->pcm);
+    free(r->aligned);
+    free(r->tokens);
+    free(r->first_frame);
+    free(r->logprob);
     *r = (struct room){0};
     d->shape.slots = d->lanes = d->steps = d->seen = 0;
     d->steps_begun = d->steps_done = 0;
@@ -121,6 +131,22 @@ static int make_arrays(struct synthetic_load *d, struct err *err)
         r->pcm[i] = (float)number_uniform(7, i) * 0.2f - 0.1f;
     for (uint32_t i = 0; i < slots; i++)
         r->windows[i] = (struct asr_window){.slot = i, .pcm = r->pcm, .n = window};
+    return 0;
+}
+
+static int make_alignment(struct synthetic_load *d, struct err *err)
+{
+    struct room *r = &d->room;
+    const size_t tokens = r->session->align_tokens;
+
+    if (!d->shape.align_heads || !d->model->align_heads)
+        return 0;
+    r->aligned = calloc(tokens, sizeof(*r->aligned));
+    r->tokens = calloc(tokens, sizeof(*r->tokens));
+    r->first_frame = calloc(tokens, sizeof(*r->first_frame));
+    r->logprob = calloc(tokens, sizeof(*r->logprob));
+    if (!r->aligned || !r->tokens || !r->first_frame || !r->logprob)
+        return err_set(err, ERR_NOMEM, "no memory to measure times of words");
     return 0;
 }
 
@@ -166,6 +192,8 @@ int synthetic_resize(struct stage *synthetic_load, uint32_t slots, uint32_t wind
         rc = set_rules(d, err);
     if (rc == 0)
         rc = make_arrays(d, err);
+    if (rc == 0)
+        rc = make_alignment(d, err);
     if (rc != 0)
         free_synthetic_buffers(d);
     return rc;
@@ -260,6 +288,55 @@ static void drop_waves(struct synthetic_load *d)
         d->waves--;
 }
 
+/* The windows of n slots from `first` on, each with a text of as many tokens as were fed. */
+static int align_windows(struct synthetic_load *d, uint32_t first, uint32_t n, struct err *err)
+{
+    struct room *r = &d->room;
+    const uint32_t each = positions(d), most = each ? r->session->align_tokens / each : 0;
+    const uint32_t text = d->work.prompt ? d->work.prompt : 1;
+    int rc = 0;
+
+    if (each < 2 || most == 0)
+        return 0;
+    for (uint32_t i = 0; i < each; i++)
+        r->tokens[i] = i + 1 < each ? FED_FIRST : d->eot;
+    for (uint32_t done = 0, now; rc == 0 && done < n; done += now) {
+        now = n - done < most ? n - done : most;
+        for (uint32_t i = 0; i < now; i++)
+            r->aligned[i] = (struct asr_alignment){
+                .slot = first + done + i,
+                .frames = d->model->window_samples / d->model->frame_samples,
+                .tokens = r->tokens,
+                .n = each,
+                .text = text < each ? text : each - 1,
+                .first_frame = r->first_frame + (size_t)i * each,
+                .logprob = r->logprob + (size_t)i * each,
+            };
+        rc = d->model->ops->align(r->session, r->aligned, now, err);
+    }
+    return rc;
+}
+
+static bool wants_words(const struct synthetic_load *d)
+{
+    return d->work.words && d->work.tokens && d->room.aligned;
+}
+
+int synthetic_align(struct stage *synthetic_load, struct stage_synthetic work, double *ret,
+                    struct err *err)
+{
+    struct synthetic_load *d = synthetic_of(synthetic_load);
+    int64_t start = clock_mono_ns();
+    int rc;
+
+    d->work = work;
+    if (!d->room.aligned || d->lanes || d->seen < positions(d))
+        return err_set(err, ERR_USAGE, "there are no windows whose words could be placed");
+    rc = align_windows(d, 0, d->shape.slots, err);
+    *ret = (double)(clock_mono_ns() - start) / 1e9;
+    return rc;
+}
+
 /* The next batch sets off when all of its old windows have ended. */
 static int encode_next_batch(struct synthetic_load *d, struct err *err)
 {
@@ -273,8 +350,11 @@ static int encode_next_batch(struct synthetic_load *d, struct err *err)
     for (uint32_t i = 0; i < n; i++)
         if (r->lanes[d->begun + i].pos < positions(d))
             return 0;
+    if (wants_words(d) && d->work.beside)
+        rc = align_windows(d, d->begun, n, err);
     r->session->apart = d->work.apart;
-    rc = d->model->ops->encode_begin(r->session, r->windows + d->begun, n, err);
+    if (rc == 0)
+        rc = d->model->ops->encode_begin(r->session, r->windows + d->begun, n, err);
     r->session->apart = false;
     if (rc != 0)
         return rc;
@@ -435,6 +515,8 @@ static int synthetic_step(void *self, bool *progress, struct err *err)
         rc = begin_decode_step(d, err);
     while (rc == 0 && is_synthetic_done(d) && under_way(d))
         rc = take_step(d, err);
+    if (rc == 0 && is_synthetic_done(d) && wants_words(d) && !d->work.beside)
+        rc = align_windows(d, 0, d->lanes, err);
     if (rc != 0) {
         drop_waves(d);
         d->lanes = d->steps = d->seen = 0;
@@ -545,7 +627,7 @@ int synthetic_open(const struct stage_setup *setup, struct backend *be, struct s
 {
     /* openai/whisper-tiny may be a folder and a preset. */
     const bool folder = strchr(setup->dir, '/') && access(setup->dir, F_OK) == 0;
-    const struct asr_shape shape = {.branches = 1};
+    struct asr_shape shape = {.branches = 1};
     struct whisper_config config;
     struct asr_model *model = NULL;
     int rc = folder ? ERR_USAGE : whisper_preset(setup->dir, &config, err);
@@ -558,5 +640,8 @@ int synthetic_open(const struct stage_setup *setup, struct backend *be, struct s
                                             .precision = setup->precision,
                                             .cache = setup->cache},
                         be, &model, err);
-    return rc != 0 ? rc : make_synthetic_stage(model, true, &shape, 1, ret, err);
+    if (rc != 0)
+        return rc;
+    shape.align_heads = model->align_heads;
+    return make_synthetic_stage(model, true, &shape, 1, ret, err);
 }

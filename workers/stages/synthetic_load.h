@@ -10,6 +10,9 @@
  * transcription has, of which one is another's copy each time. The rules of choice are like a
  * multilingual model's; no vocabulary is wanted.
  *
+ * With `words` windows that end are aligned with their sound, as many at once as the session takes:
+ * a text of as many tokens as were fed. A session without room for that leaves it out.
+ *
  * `beside` is a run in its full course: each slot holds a window of an earlier synthetic load, that
  * must have had at least as many positions (ERR_USAGE), and the slots are at different ones, so
  * that they end batch by batch. A lane is one encoding and one window's steps of its slot: what is
@@ -43,6 +46,11 @@ int synthetic_open(const struct stage_setup *setup, struct backend *be, struct s
  * ERR_VRAM: so many do not fit, and there is none. */
 int synthetic_resize(struct stage *synthetic_load, uint32_t slots, uint32_t windows,
                      struct err *err);
+
+/* Aligns the windows that all slots hold after a synthetic load of this work, as `words` does.
+ * ERR_USAGE: they do not hold them, or the model cannot. *ret: seconds. */
+int synthetic_align(struct stage *synthetic_load, struct stage_synthetic work, double *ret,
+                    struct err *err);
 
 struct synthetic_meter {
     struct asr_times times; /* since there is this room */

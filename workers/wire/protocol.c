@@ -30,11 +30,16 @@ struct number {
     uint32_t value;
 };
 
+struct rate {
+    float value;
+};
+
 struct sentence {
     const char *text;
 };
 
 static const struct field number[] = {FIELD_U32(number, value, 0, UINT32_MAX)};
+static const struct field rate[] = {FIELD_F32(rate, value, 0, FLT_MAX)};
 static const struct field sentence[] = {FIELD_TEXT(sentence, text, MAX_MESSAGE)};
 
 static const struct field hello[] = {
@@ -44,10 +49,9 @@ static const struct field hello[] = {
 };
 
 static const struct field stage[] = {
-    FIELD_TEXT(msg_stage, name, MAX_NAME),
-    FIELD_NAME(msg_stage, model_dir, MAX_PATH),
-    FIELD_TEXT(msg_stage, model_hash, MAX_NAME),
-    FIELD_TEXT(msg_stage, params_json, MAX_PARAMS),
+    FIELD_TEXT(msg_stage, name, MAX_NAME),        FIELD_NAME(msg_stage, model_dir, MAX_PATH),
+    FIELD_TEXT(msg_stage, model_hash, MAX_NAME),  FIELD_TEXT(msg_stage, params_json, MAX_PARAMS),
+    FIELD_F32(msg_stage, tuned_rate, 0, FLT_MAX),
 };
 
 static const struct field setup[] = {
@@ -88,6 +92,7 @@ static const struct field ready[] = {
     FIELD_BOOL(msg_ready, measured),
     FIELD_BYTES(msg_ready, algorithms, algorithms_bytes, SETUP_ALGORITHMS_MAX),
     FIELD_ARRAY(msg_ready, why_not, stage_count, SETUP_MAX_STAGES, sentence),
+    FIELD_ARRAY(msg_ready, rates, rate_count, SETUP_MAX_STAGES, rate),
 };
 
 /* The first stage is loaded, or there is no READY. */
@@ -95,7 +100,8 @@ static bool ready_holds(const void *of)
 {
     const struct msg_ready *m = of;
 
-    return m->stage_count >= 1 && !m->why_not[0][0];
+    return m->stage_count >= 1 && !m->why_not[0][0] &&
+           (m->rate_count == 0 || m->rate_count + 1 == m->stage_count);
 }
 
 static const struct field fatal[] = {

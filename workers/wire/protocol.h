@@ -71,6 +71,7 @@ struct msg_stage {
     char *model_dir;
     char *model_hash;  /* hex; the worker compares: ERR_MODEL when it differs */
     char *params_json; /* the stage's parameters as stored in the catalog (transcribe.h) */
+    float tuned_rate;  /* as msg_setup's, of a stage beside the first; 0: measure it */
 };
 
 #define SETUP_CACHE_MOST 2u          /* of `cache` */
@@ -117,6 +118,10 @@ struct msg_ready {
      * A stage that is not loaded costs only a decoding pass of its own later. */
     uint32_t stage_count; /* at least 1 */
     char **why_not;       /* owned, with its strings */
+    /* Times real time of each stage beside the first alone on the device, as measured just now; 0:
+     * it was not. None, or as many as there are such stages. */
+    uint32_t rate_count;
+    float *rates; /* owned */
 };
 
 struct msg_fatal { /* the worker leaves after it */

@@ -169,6 +169,72 @@ TEST(windows_follow_each_other)
     }
 }
 
+static struct stage *new_words(uint32_t slots)
+{
+    const struct asr_shape shape = {.branches = 1, .align_heads = model->align_heads};
+    struct stage *s = NULL;
+    struct err e = {0};
+
+    assert_true(model->align_heads > 0);
+    assert_ok(synthetic_new(model, &shape, 1, &s, &e), e);
+    assert_ok(synthetic_resize(s, slots, 1, &e), e);
+    return s;
+}
+
+static const struct asr_ops *real;
+static uint32_t aligned, calls;
+
+static int counted_align(struct asr_session *s, const struct asr_alignment *w, uint32_t n,
+                         struct err *err)
+{
+    calls++;
+    for (uint32_t i = 0; i < n; i++) {
+        assert_int_equal(w[i].slot, aligned++ % 3);
+        assert_int_equal(w[i].n, 6);
+    }
+    return real->align(s, w, n, err);
+}
+
+/* Each window that ends is aligned once, in one call where there is room, in turn or beside others;
+ * without room for that, or where nobody asks, none is. */
+TEST(words_are_placed)
+{
+    const struct stage_synthetic plain = {.prompt = 2, .tokens = 4};
+    struct stage_synthetic work = plain;
+    struct stage *s = new_words(3), *without = new_drill(1, 1, 3);
+    struct asr_ops ops = *model->ops;
+    struct told t = {0};
+    struct stage_lane *lane;
+    struct err e = {0};
+    double seconds = 0;
+
+    real = model->ops;
+    ops.align = counted_align;
+    model->ops = &ops;
+    aligned = calls = 0;
+    for (uint32_t round = 0; round < 4; round++) { /* plain, in turn, beside, and without room */
+        struct stage *on = round == 3 ? without : s;
+
+        work.words = round > 0;
+        work.beside = round == 2;
+        for (int i = 0; i < 3; i++)
+            assert_ok(
+                stage_add(on, &(struct stage_work){.synthetic_load = work}, on_done, &t, &lane, &e),
+                e);
+        run(on, 100);
+        assert_int_equal(aligned, round == 0 ? 0 : round == 1 ? 3 : 6);
+    }
+    assert_int_equal(t.windows, 12);
+    assert_int_equal(t.errors, 0);
+    assert_ok(synthetic_align(s, plain, &seconds, &e), e);
+    assert_int_equal(aligned, 9);
+    assert_true(seconds > 0);
+    assert_int_equal(synthetic_align(without, plain, &seconds, &e), ERR_USAGE);
+    model->ops = real;
+    stage_close(s);
+    stage_close(without);
+}
+
 /* They follow windows that are there, of as many positions, in all slots. */
 TEST(windows_that_follow_none)
 {

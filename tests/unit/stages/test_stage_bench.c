@@ -87,6 +87,7 @@ TEST(test_networks)
     assert_ok(backend_open_host(0, &be, &e), e);
     assert_ok(stage_bench_run(be, &params, &r, &e), e);
     assert_true(n->mel_ms > 0 && n->encoder_ms > 0 && n->cross_ms > 0 && n->step_ms > 0);
+    assert_true(n->align_ms > 0);
     assert_true(n->peak_gflops_s > 0 && n->encoder_share > 0 && r.items_per_second > 0);
     assert_int_equal(r.slots, 2);
     assert_int_equal(n->tokens, 3);

@@ -42,9 +42,9 @@ static struct result_segment segments[] = {
 
 static const struct msg_hello hello = {4711, (char *)"cpu", (char *)"0.1.0"};
 static struct msg_stage stages[] = {
-    {(char *)"transcribe", (char *)"/m/\xff", (char *)"00ff", (char *)"{}"},
-    {(char *)"diarize", (char *)"/m/\xfe", (char *)"11", (char *)"{\"num_speakers\": 2}"},
-    {(char *)"sounds", (char *)"", (char *)"", (char *)""},
+    {(char *)"transcribe", (char *)"/m/\xff", (char *)"00ff", (char *)"{}", 0},
+    {(char *)"diarize", (char *)"/m/\xfe", (char *)"11", (char *)"{\"num_speakers\": 2}", 3005.5f},
+    {(char *)"sounds", (char *)"", (char *)"", (char *)"", 0},
 };
 static char *why_not[] = {(char *)"", (char *)"", (char *)"there is no room for it"};
 static const struct msg_setup setup = {.stage_count = 3,
@@ -76,7 +76,9 @@ static const struct msg_ready ready = {16,
                                        (char[]){'\x01', '\0'},
                                        2,
                                        3,
-                                       why_not};
+                                       why_not,
+                                       2,
+                                       (float[]){0, 2810.25f}};
 static const struct msg_fatal fatal = {ERR_MODEL, (char *)"config.json is missing"};
 static struct result_passage passages[] = {
     {0, 0, ""},

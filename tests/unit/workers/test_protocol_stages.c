@@ -51,7 +51,7 @@ TEST(stages_are_checked)
         .capacity = 1, .slots = 1, .windows = 1, .stage_count = SETUP_MAX_STAGES, .why_not = why};
 
     for (uint32_t i = 0; i <= SETUP_MAX_STAGES; i++) {
-        s[i] = (struct msg_stage){(char *)"sounds", (char *)"/m", (char *)"1", (char *)"{}"};
+        s[i] = (struct msg_stage){(char *)"sounds", (char *)"/m", (char *)"1", (char *)"{}", 0};
         why[i] = (char *)"";
     }
     REFUSED(setup, setup, stage_count, SETUP_MAX_STAGES + 1);
