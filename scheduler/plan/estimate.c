@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- how fast the run is, and when it will be over */
@@ -275,4 +276,78 @@ bool estimate_range(const struct estimate *e, int64_t now_ms, const struct estim
     *low_ms = (int64_t)all.low;
     *high_ms = (int64_t)all.high;
     return true;
+}
+
+/* ---- a night before it begins */
+
+/* tools/dev/bench/night measures these: two cores of a Xeon with AVX-512, docs/measurements.md. */
+static const struct {
+    struct night_format format;
+    const char *names; /* each with a space before and behind it */
+} formats[] = {
+    {{"MP3", 5.0, 16000, 88200, false}, " mp3 mp3float mp2 mpga "},
+    {{"AAC", 3.7, 12000, 88200, false}, " aac m4a mp4 m4b m4v mov aac_latm 3gp "},
+    {{"Opus", 5.3, 4000, 48000, false}, " opus webm mkv "},
+    {{"Vorbis", 4.2, 14000, 88200, false}, " vorbis ogg oga "},
+    {{"FLAC", 3.7, 70000, 88200, false}, " flac alac wv ape tta "},
+    {{"PCM", 2.8, 176400, 88200, true}, " wav aif aiff w64 bwf au "},
+};
+
+const struct night_format *night_format(const char *format)
+{
+    char word[32];
+
+    if (strncmp(format, "pcm_", 4) == 0)
+        return night_format("wav");
+    snprintf(word, sizeof(word), " %.28s ", format);
+    for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++)
+        if (strstr(formats[i].names, word))
+            return &formats[i].format;
+    return &formats[0].format;
+}
+
+/* The thread's work of all stages of this name: each recording is heard by one of them. */
+static double thread_work(const struct night *n, const char *name)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < n->count; i++)
+        if (strcmp(n->stages[i].name, name) == 0)
+            sum += n->stages[i].hours * n->stages[i].thread_s;
+    return n->gpus ? sum / n->gpus : 0;
+}
+
+void night_length(const struct night *n, struct night_length *ret)
+{
+    double together = 0, turns = 0;
+    bool earlier;
+
+    *ret = (struct night_length){.core_s = n->hours * n->host_s};
+    for (size_t i = 0; i < n->count; i++) {
+        const struct night_stage *s = &n->stages[i];
+        double device = s->hours * s->device_s, thread = thread_work(n, s->name);
+
+        if (s->text) {
+            turns += fmax(device, thread);
+            continue;
+        }
+        if (s->together)
+            together = fmax(together, device);
+        else
+            ret->device_s += device;
+        if (thread > ret->thread_s) {
+            ret->thread_s = thread;
+            ret->thread = s->name;
+        }
+        ret->core_s += s->hours * (s->core_s + (n->gpus ? s->thread_s : 0));
+    }
+    earlier = together > ret->device_s;
+    ret->device_s += together;
+    ret->core_s /= n->cores ? n->cores : 1;
+    ret->seconds = fmax(ret->device_s, fmax(ret->thread_s, ret->core_s));
+    if (ret->seconds > 0)
+        ret->bound = ret->seconds == ret->core_s     ? NIGHT_CORES
+                     : ret->seconds == ret->device_s ? earlier ? NIGHT_EARLIER : NIGHT_DEVICES
+                                                     : NIGHT_THREAD;
+    ret->seconds += turns;
 }

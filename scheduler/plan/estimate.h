@@ -1,5 +1,6 @@
-/* scheduler/plan/estimate.h - when the run will be over: a range, made of the run's own results.
- * Pure: the clock is handed in. One thread.
+/* scheduler/plan/estimate.h - when the run will be over: a range, made of the run's own results;
+ * and before it begins, how long it takes, and what bounds it. Pure: the clock is handed in. One
+ * thread.
  *
  * Stages have their turns one after another; what rides with the stage whose turn it is takes no
  * time of its own. A turn's speed is seen in it; of turns that are still to come it is what they
@@ -74,5 +75,58 @@ struct estimate_left { /* what a stage has to do, also what still waits for anot
 /* From now to the end, in ms. False: there is nothing to tell it by (yet). */
 bool estimate_range(const struct estimate *e, int64_t now_ms, const struct estimate_left *left,
                     size_t n, int64_t *low_ms, int64_t *high_ms);
+
+/* ---- a night before it begins
+ *
+ * Devices, the engine's threads and the processors work at the same time, so a night takes as long
+ * as the one that has most to do. All costs are seconds for an hour of sound. */
+
+struct night_stage { /* what waits in one stage */
+    const char *name;
+    double hours;    /* of sound */
+    double device_s; /* of all devices together; 0: not known, and it counts as nothing */
+    bool together;   /* device_s was seen while the other stages of its recordings ran beside it */
+    double thread_s; /* of the processor, in the stage's thread beside a GPU */
+    double core_s;   /* of the processors that compute it themselves, all of them together */
+    bool text;       /* it hears nothing: it has a turn of its own, when all is heard */
+};
+
+struct night {
+    const struct night_stage *stages; /* borrowed */
+    size_t count;
+    double hours;   /* of sound that is decoded, once for all stages */
+    double host_s;  /* of the processors for each of these, beside stages: decoding and the rest */
+    uint32_t gpus;  /* workers with a thread for each stage; 0: none */
+    uint32_t cores; /* at least 1 */
+};
+
+/* NIGHT_EARLIER: what bounded the nights in which the stages were seen together. */
+enum night_bound { NIGHT_NOTHING, NIGHT_DEVICES, NIGHT_THREAD, NIGHT_CORES, NIGHT_EARLIER };
+
+struct night_length {
+    double device_s, thread_s, core_s; /* how long each has to work, side by side */
+    double seconds;                    /* the night: turns of text besides */
+    enum night_bound bound;            /* NIGHT_NOTHING: there is no work */
+    const char *thread;                /* the stage whose thread has most to do; NULL: none */
+};
+
+void night_length(const struct night *n, struct night_length *ret);
+
+/* Processor seconds to decode an hour of sound. format: a codec as FFmpeg names it, or the ending
+ * of a file's name, in lower case. *bytes_per_s: the usual size of a second. An unknown format is
+ * taken for MP3. */
+struct night_format {
+    const char *name; /* of its class: "MP3" */
+    double decode_s, bytes_per_s;
+    double samples_s; /* of all channels, that decode_s is for */
+    bool plain;       /* 16-bit samples: an unopened file's size says how many */
+};
+const struct night_format *night_format(const char *format);
+
+/* Processor seconds for an hour of sound, beside decoders and the engine's threads: a worker's
+ * threads that receive sound, the scheduler, and finalizing where a stage wants that. */
+#define NIGHT_RECEIVE_S 0.15
+#define NIGHT_COMMIT_S 0.15
+#define NIGHT_FINALIZE_S 0.35
 
 #endif

@@ -16,6 +16,9 @@
  * Only for estimates, which are told as such. */
 #define FLOP_SHARE 0.45
 #define BYTES_SHARE 0.55
+#define ALIGN_WINDOWS 4 /* as ASR_ALIGN_WINDOWS */
+#define HOUR_S 3600.0
+#define H200_TFLOPS 989.0
 
 /* ---------------------------------------------------------------------------------- peaks */
 
@@ -149,11 +152,24 @@ static double estimate_speed(const struct device *d, const struct placement_mode
     if (!placement_peaks(d, p, threads, &flop_s, &bytes_s))
         return 0;
     cache = cache_precision_type(cache_precision_resolve(m->cache, p), p);
-    flop = m->encoder_flop + PLACEMENT_TOKENS * m->token_flop;
+    flop = m->encoder_flop + PLACEMENT_TOKENS * m->token_flop + m->align_flop;
     bytes = PLACEMENT_TOKENS * (m->token_values * (double)dtype_size(cache) +
                                 m->decoder_weights * precision_weight_bytes(p) / slots);
+    if (m->align_flop > 0) /* of a few windows at once, which read the weights once */
+        bytes += m->decoder_weights * precision_weight_bytes(p) / ALIGN_WINDOWS;
     seconds = flop / (flop_s * FLOP_SHARE) + bytes / (bytes_s * BYTES_SHARE);
     return seconds > 0 ? PLACEMENT_WINDOW_S / seconds : 0;
+}
+
+double placement_other_speed(const struct device *d, double h200_s, double core_s, uint32_t threads)
+{
+    const struct gpu_peaks *g = d->kind == DEVICE_CUDA ? gpu_peaks(d) : NULL;
+
+    if (g && h200_s > 0)
+        return HOUR_S / h200_s * g->tflops / H200_TFLOPS;
+    if (d->kind != DEVICE_CUDA && core_s > 0)
+        return HOUR_S / core_s * threads * (d->speed > 0 ? d->speed : 1);
+    return 0;
 }
 
 /* ------------------------------------------------------------------------------- precision */

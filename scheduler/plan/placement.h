@@ -31,6 +31,7 @@ struct placement_model {
     double encoder_flop;        /* of a window */
     double token_flop;          /* of a token of a window, in all of its hypotheses */
     double decoder_weights;     /* read once for a step of all slots */
+    double align_flop;          /* to place a window's words in its sound; 0: they are not */
     double token_values;        /* keys and values read for a token, */
     enum cache_precision cache; /*   kept so */
 };
@@ -79,6 +80,11 @@ void placement_decide(const struct device *d, const struct placement_model *m,
  * none fits. */
 int placement_largest(const struct device *d, const struct placement_model *models, size_t n,
                       const struct placement_wish *wish);
+
+/* How many times real time a stage of such costs is on the device, by its published peaks; 0: not
+ * known. h200_s: seconds of an H200 for an hour of sound; core_s: of one core of a processor. */
+double placement_other_speed(const struct device *d, double h200_s, double core_s,
+                             uint32_t threads);
 
 /* The device's published peaks for dense products in this precision and for its memory, in FLOP and
  * bytes per second. A processor's peaks depend on its threads. False: nothing is known about it. */

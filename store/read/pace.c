@@ -82,6 +82,33 @@ int store_waiting(struct store *st, int64_t stage_id, struct store_waiting *ret,
     return 0;
 }
 
+int store_undecoded(struct store *st, store_undecoded_fn fn, void *arg, struct err *err)
+{
+    struct db_rows rows;
+
+    db_rows_open(&rows, st, err,
+                 "SELECT ifnull(m.codec, ''), ifnull(iif(p.member = '', p.path, p.member), ''), "
+                 "m.size_bytes, ifnull(m.duration_ms, -1), "
+                 "ifnull(m.sample_rate_hz * m.channels, 0) FROM (SELECT DISTINCT t.media_id "
+                 "FROM task t JOIN stage s ON s.stage_id = t.stage_id WHERE t.state = 'pending' "
+                 "AND t.paused = 0 AND t.absent = 0 AND t.waits IS NULL AND s.source_id IS NULL) k "
+                 "JOIN media m ON m.media_id = k.media_id "
+                 "LEFT JOIN place p ON p.place_id = m.place_id",
+                 "");
+    while (db_rows_next(&rows)) {
+        const struct store_undecoded row = {
+            .codec = db_text(rows.stmt, 0),
+            .name = db_text(rows.stmt, 1),
+            .size_bytes = (uint64_t)sqlite3_column_int64(rows.stmt, 2),
+            .duration_ms = sqlite3_column_int64(rows.stmt, 3),
+            .samples_s = sqlite3_column_int64(rows.stmt, 4),
+        };
+
+        fn(arg, &row);
+    }
+    return db_rows_end(&rows);
+}
+
 /* A task that has begun has the sources that were found in it. Of any other task it is not known
  * what it will find: the most that another task found in the recording are assumed. */
 int store_apart(struct store *st, int64_t stage_id, struct store_apart *ret, struct err *err)

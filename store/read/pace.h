@@ -26,6 +26,17 @@ struct store_apart { /* the tasks of a stage whose recordings have several sourc
 /* Goes through all sources of the catalog. */
 int store_apart(struct store *st, int64_t stage_id, struct store_apart *ret, struct err *err);
 
+struct store_undecoded { /* a recording that a stage is to hear; borrowed during the call */
+    const char *codec;   /* as the decoder found it; "" not opened yet */
+    const char *name;    /* of its main place: the file's, or the member's in an archive; "" none */
+    uint64_t size_bytes;
+    int64_t duration_ms; /* -1 not known */
+    int64_t samples_s;   /* a second, of all channels; 0 not known */
+};
+typedef void (*store_undecoded_fn)(void *arg, const struct store_undecoded *row);
+/* Goes through all of them, each once. */
+int store_undecoded(struct store *st, store_undecoded_fn fn, void *arg, struct err *err);
+
 /* Goes through all tasks that wait. */
 int store_waiting(struct store *st, int64_t stage_id, struct store_waiting *ret, struct err *err);
 

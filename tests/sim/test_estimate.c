@@ -43,7 +43,7 @@ struct device {
     int64_t on;          /* a recording; -1: none */
 };
 
-struct night {
+struct made_night {
     struct recording *all;
     uint32_t count, next, devices;
     struct device device[DEVICES_MAX];
@@ -57,15 +57,15 @@ struct night {
     struct estimate e;
 };
 
-static struct night make(struct rng *r)
+static struct made_night make(struct rng *r)
 {
     /* A phone's voice notes, a station's MP3 ..., a tape deck's WAV. */
     static const double bytes_a_second[] = {2000, 8000, 16000, 32000, 176400};
-    struct night n = {.count = (uint32_t)even(r, 4, 3000),
-                      .devices = 1 + (uint32_t)(uniform(r) * DEVICES_MAX),
-                      .lengths = uniform(r) < 0.3,
-                      .load_ms = (int64_t)even(r, 500, 20000),
-                      .text = uniform(r) < 0.5};
+    struct made_night n = {.count = (uint32_t)even(r, 4, 3000),
+                           .devices = 1 + (uint32_t)(uniform(r) * DEVICES_MAX),
+                           .lengths = uniform(r) < 0.3,
+                           .load_ms = (int64_t)even(r, 500, 20000),
+                           .text = uniform(r) < 0.5};
     double median = even(r, 20000, 3600000), sigma = between(r, 0.1, 1.0), all = 0;
     double kinds[2] = {bytes_a_second[(size_t)(uniform(r) * 5)], 0}, rate = 0,
            night_ms = even(r, 100000, 8 * 3600000.0);
@@ -93,7 +93,7 @@ static struct night make(struct rng *r)
     return n;
 }
 
-static void take_one(struct night *n, struct device *d)
+static void take_one(struct made_night *n, struct device *d)
 {
     const struct recording *x = &n->all[n->next];
 
@@ -105,7 +105,7 @@ static void take_one(struct night *n, struct device *d)
 }
 
 /* One step of every device; long recordings are shared out in the end, as the planner does. */
-static bool hear(struct night *n)
+static bool hear(struct made_night *n)
 {
     bool any = false;
 
@@ -137,7 +137,7 @@ static bool hear(struct night *n)
     return any;
 }
 
-static bool said(const struct night *n, int64_t *low, int64_t *high)
+static bool said(const struct made_night *n, int64_t *low, int64_t *high)
 {
     double unknown = 0;
     struct estimate_left left[2] = {{.stage = 1, .rides = true}, {.stage = 2, .text = true}};
@@ -158,7 +158,7 @@ static bool said(const struct night *n, int64_t *low, int64_t *high)
 }
 
 /* False: it is over. */
-static bool step(struct night *n)
+static bool step(struct made_night *n)
 {
     n->now_ms += STEP_MS;
     if (n->now_ms < n->load_ms) {
@@ -193,12 +193,12 @@ struct saying {
 static bool ask(uint64_t seed, int64_t at_ms, double part, struct saying *ret)
 {
     struct rng r = {seed * 0x9E3779B97F4A7C15u + 1};
-    struct night n = make(&r);
+    struct made_night n = make(&r);
     int64_t low = 0, high = 0, at = 0;
     bool is = false;
 
     if (part > 0) { /* of the whole, which is to be lived through first */
-        struct night whole = n;
+        struct made_night whole = n;
 
         estimate_begin(&whole.e, 1, 0);
         while (step(&whole))
@@ -354,6 +354,107 @@ TEST(only_work_counts)
         estimate_add(&e, t, 1000000, false);
     assert_true(estimate_range(&e, t, &left, 1, &l, &h));
     assert_true(l == low && h == high);
+}
+
+/* ---- a night before it begins */
+
+/* Ten hours in three stages, text behind them. */
+static struct night_length length_of(uint32_t gpus, uint32_t cores, double host_s)
+{
+    static const struct night_stage stages[] = {
+        {.name = "transcribe", .hours = 10, .device_s = 0.5, .thread_s = 0.4},
+        {.name = "diarize", .hours = 10, .device_s = 1.0, .thread_s = 0.2},
+        {.name = "embed-text", .hours = 10, .device_s = 0.1, .thread_s = 0.01, .text = true},
+    };
+    const struct night n = {
+        .stages = stages, .count = 3, .hours = 10, .host_s = host_s, .gpus = gpus, .cores = cores};
+    struct night_length ret;
+
+    night_length(&n, &ret);
+    return ret;
+}
+
+static void check_seconds(double want, double got)
+{
+    if (fabs(want - got) > 1e-9)
+        fail_msg("%g and not %g", got, want);
+}
+
+TEST(the_longest_bounds_a_night)
+{
+    struct night_length n = length_of(1, 64, 4.0);
+
+    assert_int_equal(n.bound, NIGHT_DEVICES); /* stages share a device */
+    check_seconds(15, n.device_s);
+    check_seconds(4, n.thread_s); /* but each has a thread */
+    assert_string_equal(n.thread, "transcribe");
+    check_seconds((40.0 + 6) / 64, n.core_s);
+    check_seconds(16, n.seconds); /* the text has a turn of its own */
+    n = length_of(1, 2, 4.0);
+    assert_int_equal(n.bound, NIGHT_CORES);
+    check_seconds(23 + 1, n.seconds);
+    n = length_of(0, 2, 1.0);
+    check_seconds(0, n.thread_s); /* the processor's stages have none beside it */
+    check_seconds(5, n.core_s);
+}
+
+TEST(a_thread_bounds_a_night)
+{
+    const struct night_stage stages[] = {
+        {.name = "sounds", .hours = 4, .device_s = 0.1, .thread_s = 3},
+        {.name = "sounds", .hours = 2, .device_s = 0.1, .thread_s = 3},
+        {.name = "diarize", .hours = 6, .device_s = 0.1, .thread_s = 2},
+    };
+    struct night n = {.stages = stages, .count = 3, .hours = 6, .gpus = 1, .cores = 64};
+    struct night_length r;
+
+    night_length(&n, &r);
+    assert_int_equal(r.bound, NIGHT_THREAD);
+    assert_string_equal(r.thread, "sounds"); /* both: a recording is heard by one of them */
+    check_seconds(18, r.seconds);
+    n.gpus = 3; /* each has its share of the sound */
+    night_length(&n, &r);
+    check_seconds(6, r.thread_s);
+}
+
+/* Times seen side by side do not add up; times measured alone do. */
+TEST(stages_seen_together)
+{
+    const struct night_stage stages[] = {
+        {.name = "transcribe", .hours = 2, .device_s = 5, .together = true},
+        {.name = "diarize", .hours = 2, .device_s = 6, .together = true},
+        {.name = "sounds", .hours = 2, .device_s = 1},
+    };
+    const struct night n = {.stages = stages, .count = 3, .hours = 2, .cores = 1};
+    struct night_length r;
+
+    night_length(&n, &r);
+    check_seconds(14, r.seconds);
+    assert_int_equal(r.bound, NIGHT_EARLIER);
+    night_length(&(struct night){.cores = 1}, &r);
+    assert_int_equal(r.bound, NIGHT_NOTHING);
+    assert_null(r.thread);
+    check_seconds(0, r.seconds);
+}
+
+TEST(formats_by_codec_or_ending)
+{
+    static const char *const named[][2] = {
+        {"mp3", "MP3"},
+        {"pcm_s16le", "PCM"},
+        {"wav", "PCM"},
+        {"aac", "AAC"},
+        {"opus", "Opus"},
+        {"vorbis", "Vorbis"},
+        {"flac", "FLAC"},
+        {"", "MP3"},
+        {"mp3 mp2", "MP3"},
+        {"wa", "MP3"},
+        {"an-ending-that-is-longer-than-any", "MP3"},
+    };
+
+    for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++)
+        assert_string_equal(named[i][1], night_format(named[i][0])->name);
 }
 
 TEST_MAIN(NULL, NULL)

@@ -98,9 +98,33 @@ static json_t *make_stages_json(const struct plan *p)
         json_object_set_new(o, "settling", json_integer((json_int_t)s->settling));
         json_object_set_new(o, "put_aside",
                             s->disabled ? make_text_json(s->disabled) : json_null());
+        json_object_set_new(o, "device_seconds_an_hour",
+                            s->cost.device_s > 0 ? json_real(s->cost.device_s) : json_null());
+        json_object_set_new(o, "processor_seconds_an_hour",
+                            json_real(s->cost.core_s + (p->gpus ? s->cost.thread_s : 0)));
+        json_object_set_new(o, "speed_is",
+                            json_string(s->cost.device_s <= 0 ? "unknown"
+                                        : s->measured         ? "measured"
+                                                              : "estimate"));
         json_array_append_new(list, o);
     }
     return list;
+}
+
+static json_t *make_night_json(const struct plan *p)
+{
+    static const char *const bounds[] = {"nothing", "devices", "thread", "processor",
+                                         "earlier nights"};
+    const struct night_length *n = &p->night;
+    json_t *formats = json_object();
+
+    for (uint32_t i = 0; i < p->format_count; i++)
+        json_object_set_new(formats, p->formats[i].format->name, json_real(p->formats[i].hours));
+    return json_pack("{s:s, s:f, s:f, s:f, s:f, s:s?, s:i, s:f, s:f, s:o}", "bound_by",
+                     bounds[n->bound], "seconds", n->seconds, "device_seconds", n->device_s,
+                     "thread_seconds", n->thread_s, "core_seconds", n->core_s, "thread", n->thread,
+                     "cores", (int)p->cores, "decode_seconds_an_hour", p->decode_s,
+                     "other_seconds_an_hour", p->commit_s, "hours_by_format", formats);
 }
 
 void plan_print_json(const struct plan *p, const struct plan_options *o)
@@ -115,6 +139,7 @@ void plan_print_json(const struct plan *p, const struct plan_options *o)
                   number_or_null(p->waiting && p->ms >= 0 ? p->ms / 1000 : -1), "done_at",
                   end_of(p->waiting ? p->ms : -1));
 
+    json_object_set_new(j, "night", make_night_json(p));
     json_dumpf(j, stdout, JSON_INDENT(2));
     putchar('\n');
     json_decref(j);

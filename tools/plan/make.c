@@ -1,5 +1,7 @@
 /* Gathers what a plan is made of: devices, what waits, what is remembered; places it. */
 
+#include <ctype.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +25,8 @@
 
 /* 128 kbit/s, for a plan without any known length. */
 #define GUESS_BYTES_PER_SECOND 16000
+#define HOUR_S 3600.0
+#define HOUR_MS 3600000.0
 /* The model of a plan if none is named, waiting or here: most machines can use it. */
 #define UNNAMED "openai/whisper-small"
 
@@ -143,7 +147,8 @@ static int on_stage(void *arg, const struct read_progress *row)
     s->sourceless += row->waiting;
     s->settling += row->settling;
     s->unknown += row->unknown;
-    s->bytes += row->bytes_pending;
+    if (row->pending)
+        s->bytes += row->bytes_pending / row->pending * row->unknown;
     s->known_left_ms += row->audio_left_ms;
     s->known_ms += row->audio_known_ms;
     s->known += row->pending - row->unknown + row->done;
@@ -188,6 +193,41 @@ static int on_tuning(void *arg, const struct store_tuning_row *row)
     return t->device_id && t->driver && t->model_hash && t->decoding ? 0 : ERR_NOMEM;
 }
 
+/* By the codec, or the name's ending; what is not known of it, as of the others (add_up). */
+static void on_undecoded(void *arg, const struct store_undecoded *row)
+{
+    struct plan *p = arg;
+    const char *dot = strrchr(row->name, '.');
+    const struct night_format *format;
+    char ending[16];
+    double seconds, samples_s;
+    uint32_t i = 0;
+
+    snprintf(ending, sizeof(ending), "%s", row->codec[0] || !dot ? row->codec : dot + 1);
+    for (char *c = ending; *c; c++)
+        *c = (char)tolower((unsigned char)*c);
+    format = night_format(ending);
+    while (i < p->format_count && p->formats[i].format != format)
+        i++;
+    if (i == PLAN_FORMATS)
+        return;
+    p->formats[i].format = format;
+    if (i == p->format_count)
+        p->format_count++;
+    samples_s = row->samples_s > 0 ? (double)row->samples_s : format->samples_s;
+    if (row->duration_ms >= 0)
+        seconds = (double)row->duration_ms / 1000;
+    else if (p->audio_known_ms > 0 && p->bytes_known > 0)
+        seconds =
+            (double)row->size_bytes / (double)p->bytes_known * (double)p->audio_known_ms / 1000;
+    else
+        seconds = (double)row->size_bytes / format->bytes_per_s;
+    if (row->samples_s <= 0 && format->plain && seconds > 0)
+        samples_s = (double)row->size_bytes / 2 / seconds;
+    p->formats[i].hours += seconds / HOUR_S;
+    p->formats[i].decode_s += seconds / HOUR_S * format->decode_s * samples_s / format->samples_s;
+}
+
 /* Sums up as the run's line does: audio counts once, whether one stage or several hear it. */
 static void add_up(const struct store_archive *a, struct plan *p)
 {
@@ -196,6 +236,8 @@ static void add_up(const struct store_archive *a, struct plan *p)
     p->recordings = a->pending + a->waiting;
     p->unknown = a->unknown;
     p->guessed = a->audio_known_ms == 0;
+    p->bytes_known = a->bytes_known;
+    p->audio_known_ms = a->audio_known_ms;
     if (p->guessed) {
         b.bytes_known = GUESS_BYTES_PER_SECOND;
         b.known_ms = 1000;
@@ -232,6 +274,7 @@ static int read_catalog(const struct plan_options *o, struct plan *p, struct err
     if (rc == 0) {
         p->paused = totals.paused;
         add_up(&totals.archive, p);
+        rc = store_undecoded(st, on_undecoded, p, err);
     }
     store_close(st);
     return rc;
@@ -323,10 +366,6 @@ static void apply_measured_tuning(const struct plan *p, const struct device *d,
         if (strcmp(t->device_id, d->id) != 0 || strcmp(t->driver, d->driver) != 0 ||
             strcmp(t->model_hash, s->size.hash) != 0 || t->rate <= 0)
             continue;
-        on->precision = t->precision;
-        on->slots = t->slots;
-        on->windows = t->windows;
-        on->remembered = true;
         on->speed = t->rate;
         on->source = PLACEMENT_MEASURED;
     }
@@ -334,19 +373,21 @@ static void apply_measured_tuning(const struct plan *p, const struct device *d,
 
 /* How fast an earlier run was there, as far as its settings are today's. */
 static void apply_past_speed(const struct plan *p, const struct plan_options *o,
-                             const struct plan_stage *s, uint32_t i, struct placement *on)
+                             struct plan_stage *s, uint32_t i, struct placement *on)
 {
     if (!s->pace || s->pace[i] <= 0 || !on->fits || on->source == PLACEMENT_MEASURED ||
         o->precision != PRECISION_AUTO || o->cache != CACHE_AUTO || o->slots || o->threads)
         return;
     on->speed = s->pace[i] / sharers_of(p, &p->picked->list[i]);
     on->source = PLACEMENT_MEASURED;
+    s->paced = true;
 }
 
 static void place_other(const struct plan *p, const struct plan_options *o, struct plan_stage *s,
                         uint32_t i)
 {
     const struct device *d = &p->picked->list[i];
+    const struct stage_kind *kind = stage_kind_find(s->name);
     struct placement *on = &s->on[i];
     const struct stage_setup setup = {.name = s->name,
                                       .dir = s->dir,
@@ -369,6 +410,11 @@ static void place_other(const struct plan *p, const struct plan_options *o, stru
     if (on->fits)
         apply_measured_tuning(p, d, s, on);
     apply_past_speed(p, o, s, i, on);
+    if (on->fits && on->source == PLACEMENT_UNKNOWN && kind) {
+        on->speed =
+            placement_other_speed(d, kind->cost.h200_s, kind->cost.core_s, threads_each(p, o));
+        on->source = on->speed > 0 ? PLACEMENT_ESTIMATED : PLACEMENT_UNKNOWN;
+    }
 }
 
 static void place_on(const struct plan *p, const struct plan_options *o, struct plan_stage *s,
@@ -399,7 +445,8 @@ static bool has_pace(const struct plan_stage *s, const struct plan *p)
     return false;
 }
 
-static void estimate_stage_time(struct plan_stage *s, const struct plan *p)
+static void estimate_stage_time(struct plan_stage *s, const struct plan *p,
+                                uint32_t processor_threads)
 {
     struct rate_backlog b = {
         .known_left_ms = s->known_left_ms,
@@ -408,11 +455,15 @@ static void estimate_stage_time(struct plan_stage *s, const struct plan *p)
         .tasks_known = s->known,
     };
 
-    /* In a first run nothing is known but sizes. */
-    if (s->unknown && s->known == 0) {
+    /* In a first run nothing is known but sizes; later the archive's ratio. */
+    if (s->unknown && p->audio_known_ms == 0) {
         b.bytes_unknown = s->bytes;
         b.bytes_known = GUESS_BYTES_PER_SECOND;
         b.known_ms = 1000;
+    } else if (s->unknown && p->audio_known_ms > 0) {
+        b.bytes_unknown = s->bytes;
+        b.bytes_known = p->bytes_known;
+        b.known_ms = p->audio_known_ms;
     }
     s->left_ms = rate_left_ms(&b);
     b.known_left_ms += has_pace(s, p) ? 0 : s->sources.more_ms;
@@ -424,6 +475,22 @@ static void estimate_stage_time(struct plan_stage *s, const struct plan *p)
         s->measured &= s->on[i].source == PLACEMENT_MEASURED;
     }
     s->ms = rate_eta_ms(s->speed, &b);
+    s->cost = (struct night_stage){
+        .name = s->name,
+        .hours = p->waiting ? fmax((double)rate_left_ms(&b), 0) / HOUR_MS : 1,
+        .device_s = s->speed > 0 ? HOUR_S / s->speed : 0,
+        .together = s->paced,
+        .thread_s = stage_kind_find(s->name) ? stage_kind_find(s->name)->cost.thread_s : 0,
+        .text = !stage_hears(s->name),
+    };
+    if (s->speed > 0 && !s->paced)
+        s->cost.core_s = HOUR_S / s->speed * processor_threads;
+}
+
+/* Threads that compute in workers without a GPU. */
+static uint32_t processor_threads(const struct plan *p, const struct plan_options *o)
+{
+    return (p->picked->count - p->gpus) * threads_each(p, o);
 }
 
 static int place_stage(struct plan *p, const struct plan_options *o, struct plan_stage *s,
@@ -444,13 +511,54 @@ static int place_stage(struct plan *p, const struct plan_options *o, struct plan
         any |= s->on[i].fits;
     }
     p->fits &= any;
-    estimate_stage_time(s, p);
+    estimate_stage_time(s, p, processor_threads(p, o));
     if (s->ms < 0 && s->other && any)
         p->untold = true;
     else if (s->ms < 0)
         p->ms = -1;
-    else if (p->ms >= 0)
-        p->ms += s->ms;
+    return 0;
+}
+
+static int most_first(const void *a, const void *b)
+{
+    double x = ((const struct plan_format *)a)->hours, y = ((const struct plan_format *)b)->hours;
+
+    return (x < y) - (x > y);
+}
+
+/* All stages and the host at once. */
+static int estimate_night(struct plan *p, struct err *err)
+{
+    struct night_stage *stages = calloc(p->stage_count, sizeof(*stages));
+    struct night n = {
+        .stages = stages, .count = p->stage_count, .gpus = p->gpus, .cores = p->cores};
+    double hours = 0, decode_s = 0;
+
+    if (!stages)
+        return err_set(err, ERR_NOMEM, "no memory for the plan");
+    p->commit_s = NIGHT_RECEIVE_S + NIGHT_COMMIT_S;
+    for (uint32_t i = 0; i < p->stage_count; i++) {
+        const struct plan_stage *s = &p->stages[i];
+
+        stages[i] = s->cost;
+        if (stage_finalizes(s->name))
+            p->commit_s = NIGHT_RECEIVE_S + NIGHT_COMMIT_S + NIGHT_FINALIZE_S;
+        if (!s->cost.text)
+            n.hours = fmax(n.hours, p->waiting ? fmax((double)s->left_ms, 0) / HOUR_MS : 1);
+    }
+    if (n.hours > 0 && p->waiting)
+        n.hours = fmax(n.hours, (double)p->left_ms / HOUR_MS);
+    for (uint32_t i = 0; i < p->format_count; i++) {
+        hours += p->formats[i].hours;
+        decode_s += p->formats[i].decode_s;
+    }
+    qsort(p->formats, p->format_count, sizeof(p->formats[0]), most_first);
+    p->decode_s = hours > 0 ? decode_s / hours : night_format("")->decode_s;
+    n.host_s = p->decode_s + p->commit_s;
+    night_length(&n, &p->night);
+    if (p->ms >= 0)
+        p->ms = (int64_t)(p->night.seconds * 1000);
+    free(stages);
     return 0;
 }
 
@@ -472,6 +580,9 @@ int plan_make(const struct plan_options *o, struct plan *p, struct err *err)
         rc = devices_pick(p->all, o->devices, o->allow_cpu, p->picked, err);
     if (rc == 0)
         rc = devices_cap(p->picked, o->device_memory, err);
+    for (uint32_t i = 0; rc == 0 && i < p->picked->count; i++)
+        p->gpus += p->picked->list[i].kind == DEVICE_CUDA;
+    p->cores = cpu_processors();
     if (rc == 0)
         rc = read_catalog(o, p, err);
     if (rc != 0)
@@ -488,7 +599,7 @@ int plan_make(const struct plan_options *o, struct plan *p, struct err *err)
         find_model(p, &p->stages[i]);
         rc = place_stage(p, o, &p->stages[i], err);
     }
-    return rc;
+    return rc == 0 ? estimate_night(p, err) : rc;
 }
 
 void plan_free(struct plan *p)
@@ -561,6 +672,7 @@ void plan_model_ready(struct plan_model *m, const char *name, const char *dir)
     double rows = transcribe_rows(&m->params);
 
     read_shape(m, dir);
+
     m->placement = (struct placement_model){
         .name = name,
         .hash = m->hash,
@@ -572,6 +684,7 @@ void plan_model_ready(struct plan_model *m, const char *name, const char *dir)
                         c->encoder_layers *
                             (2.0 * t * (4.0 * d * d + 2.0 * d * c->encoder_ffn) + 4.0 * t * t * d),
         .token_flop = rows * 2.0 * weights,
+        .align_flop = m->memory.shape.align_heads ? PLACEMENT_TOKENS * 2.0 * weights : 0,
         .decoder_weights = weights,
         .token_values = rows * layers * 2.0 * t * d,
     };

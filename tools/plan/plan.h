@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "gpu/devices/devices.h"
+#include "scheduler/plan/estimate.h"
 #include "scheduler/plan/placement.h"
 #include "store/read/pace.h"
 #include "workers/models/whisper/whisper.h"
@@ -55,7 +56,7 @@ struct plan_stage {
     uint64_t recordings, unknown; /* waiting; those of unknown length among them */
     uint64_t sourceless;          /* of the recordings, those whose transcription is not done yet */
     uint64_t settling;            /* and those that want no device any more */
-    uint64_t bytes;               /* of the recordings waiting */
+    uint64_t bytes;               /* of those of unknown length, as the others' are */
     bool apart;                   /* it hears channels or tracks by themselves, where there are */
     struct store_apart sources;   /* and of these is known */
     int64_t known_left_ms, known_ms;
@@ -65,8 +66,18 @@ struct plan_stage {
     double *pace;           /*   times real time of earlier runs there; 0, or NULL: unknown */
     const char **would_fit; /*   and where it does not fit, a model that would; NULL: none */
     double speed;           /* of all devices on which it fits, times real time; 0: nobody knows */
-    bool measured;          /* all of that */
-    int64_t ms;             /* to do it all; -1: nobody knows */
+    bool measured;          /* all of that, */
+    bool paced;             /*   and by earlier nights, with whatever ran beside it */
+    int64_t ms;             /* of the devices, to do it all; -1: nobody knows */
+    struct night_stage cost;
+};
+
+#define PLAN_FORMATS 8u
+
+struct plan_format { /* of what is to be decoded; the most first */
+    const struct night_format *format;
+    double hours;    /* where lengths are not known, by the usual size of a second */
+    double decode_s; /* of the processors, for all of them */
 };
 
 struct plan {
@@ -81,8 +92,16 @@ struct plan {
     bool paused;         /* the whole catalog */
     bool missing;        /* there is no catalog yet */
     bool fits;           /* each model on at least one device */
-    int64_t ms;          /* of all stages, one after the other; -1: nobody knows */
+    int64_t ms;          /* of all stages; -1: nobody knows */
     bool untold;         /* there are stages of which nobody knows; ms is of the others */
+    struct plan_format formats[PLAN_FORMATS];
+    uint32_t format_count;
+    double decode_s;           /* of the processors, to decode an hour, */
+    double commit_s;           /*   and to receive, commit and finalize it */
+    uint32_t gpus, cores;      /* that work */
+    struct night_length night; /* of all that waits; without anything, of an hour of sound */
+    uint64_t bytes_known;      /* of all recordings whose lengths add up to audio_known_ms */
+    int64_t audio_known_ms;
     struct placement_tuning *tunings;
     uint32_t tuning_count, tuning_room;
 };

@@ -1,4 +1,5 @@
 /* A plan in words, in 80 columns. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -230,10 +231,102 @@ static void print_stage(const struct plan *p, const struct plan_stage *s)
     }
 }
 
+/* " MP3 80 %, PCM 20 %", the most first; "" where nothing waits */
+static void format_formats(const struct plan *p, char *text, size_t cap)
+{
+    double all = 0;
+    size_t n = 0;
+
+    text[0] = 0;
+    for (uint32_t i = 0; i < p->format_count; i++)
+        all += p->formats[i].hours;
+    for (uint32_t i = 0; i < p->format_count && i < 3 && all > 0;
+         i++) /* more do not fit the line */
+        n += (size_t)snprintf(text + n, cap - n, "%s%s %.0f %%", n ? ", " : " ",
+                              p->formats[i].format->name, 100 * p->formats[i].hours / all);
+}
+
+static void print_costs(const struct plan *p)
+{
+    char formats[60], what[80];
+
+    cli_paint(stdout, "1", "An hour of sound takes, in seconds");
+    printf("\n%*s%-35s %9s %20s\n", INDENT, "", "", "devices", "processor");
+    for (uint32_t i = 0; i < p->stage_count; i++) {
+        const struct plan_stage *s = &p->stages[i];
+        const double processor = s->cost.core_s + (p->gpus ? s->cost.thread_s : 0);
+
+        printf("%*s%-35s", INDENT, "", s->name);
+        if (s->cost.device_s > 0)
+            printf(" %9.3f %-10s", s->cost.device_s,
+                   s->paced && p->gpus ? "together"
+                   : s->measured       ? "measured"
+                                       : "estimate");
+        else
+            printf(" %9s %-10s", "?", "not known");
+        if (processor > 0)
+            printf(" %9.2f %s", processor,
+                   s->measured && s->cost.core_s > 0 ? "measured" : "estimate");
+        putchar('\n');
+    }
+    format_formats(p, formats, sizeof(formats));
+    snprintf(what, sizeof(what), "decoding%s", formats);
+    printf("%*s%-56s %9.2f estimate\n", INDENT, "", what, p->decode_s);
+    printf("%*s%-56s %9.2f estimate\n", INDENT, "", "receiving, storing, finalizing", p->commit_s);
+}
+
+/* Says what bounds the night, and how busy the rest is. */
+static void print_bound(const struct plan *p)
+{
+    const struct night_length *n = &p->night;
+    const double longest = fmax(n->device_s, fmax(n->thread_s, n->core_s));
+    const bool alone = p->gpus == 0; /* the processor is the device */
+    char text[400], speed[TEXT_LEN], of[80];
+    bool measured = n->bound == NIGHT_DEVICES || n->bound == NIGHT_EARLIER;
+
+    for (uint32_t i = 0; i < p->stage_count; i++)
+        measured &= p->stages[i].measured;
+    if (n->bound == NIGHT_NOTHING)
+        return;
+    if (n->bound == NIGHT_EARLIER && !alone)
+        snprintf(of, sizeof(of), "what bounded earlier nights");
+    else if (n->bound == NIGHT_CORES || alone)
+        snprintf(of, sizeof(of), "the processor's %u %s", p->cores,
+                 p->cores == 1 ? "core" : "cores");
+    else if (n->bound == NIGHT_DEVICES)
+        snprintf(of, sizeof(of), "the %s", p->gpus == 1 ? "device" : "devices");
+    else
+        snprintf(of, sizeof(of), "the thread of %s", n->thread);
+    snprintf(text, sizeof(text), "%s (%s)", of, measured ? "measured" : "estimate");
+    if (!alone && n->bound != NIGHT_EARLIER)
+        snprintf(text + strlen(text), sizeof(text) - strlen(text),
+                 ". Busy: devices %.0f %%, cores %.0f %%, busiest thread %.0f %%",
+                 100 * n->device_s / longest, 100 * n->core_s / longest,
+                 100 * n->thread_s / longest);
+    if (!p->waiting)
+        snprintf(text + strlen(text), sizeof(text) - strlen(text), ". %s x real time",
+                 format_speed(3600 / n->seconds, speed));
+    else if (p->ms > 0 && p->left_ms > 0)
+        snprintf(text + strlen(text), sizeof(text) - strlen(text), ". %s x real time in all",
+                 format_speed((double)p->left_ms / (double)p->ms, speed));
+    print_labelled_line("Bound by", text);
+}
+
+static void print_night(const struct plan *p)
+{
+    if (!p->fits || is_stuck(p))
+        return;
+    putchar('\n');
+    print_costs(p);
+    putchar('\n');
+    print_bound(p);
+}
+
 static void print_end(const struct plan *p)
 {
     char text[300], n[TEXT_LEN], when[64];
-    bool measured = true, told = false;
+    bool measured = p->night.bound == NIGHT_DEVICES || p->night.bound == NIGHT_EARLIER;
+    bool told = false;
     time_t at = (time_t)((clock_wall_ms() + p->ms) / 1000);
     struct tm tm;
 
@@ -244,7 +337,8 @@ static void print_end(const struct plan *p)
             measured &= p->stages[i].measured && p->stages[i].unknown == 0;
             told = true;
         }
-    putchar('\n');
+    if (!p->fits)
+        putchar('\n');
     if (p->ms < 0 || !told) {
         print_labelled_line("Done", p->fits ? "no estimate yet: a speed or a length is not known"
                                             : "never: a model fits no device");
@@ -270,5 +364,6 @@ void plan_print(const struct plan *p, const struct plan_options *o)
     print_devices(p);
     for (uint32_t i = 0; i < p->stage_count; i++)
         print_stage(p, &p->stages[i]);
+    print_night(p);
     print_end(p);
 }

@@ -610,6 +610,7 @@ const struct stage_kind stage_diarize = {
     .on_beat = windowed_stage_on_beat,
     .stats = windowed_stage_stats,
     .name = "diarize",
+    .cost = {0.62, 288, 0.14},
     .params = &table,
     .hears = true,
     .apart = true,

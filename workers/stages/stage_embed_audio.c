@@ -235,6 +235,7 @@ static uint32_t embedding_bytes_per_s(const char *params)
 const struct stage_kind stage_embed_audio = {
     WINDOWED_STAGE,
     .name = "embed-audio",
+    .cost = {0.25, 62, 0.05},
     .params = &table,
     .hears = true,
     .tail = CLAP_SAMPLES,

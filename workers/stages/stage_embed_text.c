@@ -494,6 +494,7 @@ static uint32_t reading_chars(const char *params)
 
 const struct stage_kind stage_embed_text = {
     .name = "embed-text",
+    .cost = {0.01, 4.6, 0.01},
     .params = &table,
     .passage_chars = reading_chars,
     .model_types = model_types,

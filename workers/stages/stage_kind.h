@@ -23,6 +23,12 @@ struct stage_kind {
     bool finalizes;   /* its recordings are finalized as a whole in the end */
     int64_t tail;     /* samples after a shard's end that its windows may hear */
     int64_t hop;      /* samples: a measurement hears a multiple of it; 0: ten seconds */
+    struct stage_cost {  /* for plans: seconds for an hour of sound, with a model of published size
+                          */
+        double h200_s;   /* of that card; a transcription's and */
+        double core_s;   /*   of a core that computes it are reckoned by its model: 0 */
+        double thread_s; /* of the processor, in its thread beside a GPU */
+    } cost;
     uint32_t (*bytes_per_s)(const char *params);   /* as stage_bytes_per_s; NULL: 0 */
     uint32_t (*passage_chars)(const char *params); /* where it does not hear: of a passage, about */
 

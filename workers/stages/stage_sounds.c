@@ -338,6 +338,7 @@ static uint32_t listening_bytes_per_s(const char *params)
 const struct stage_kind stage_sounds = {
     WINDOWED_STAGE,
     .name = "sounds",
+    .cost = {0.27, 22, 0.07},
     .params = &table,
     .hears = true,
     .tail = YAMNET_PATCH,

@@ -247,6 +247,7 @@ static void transcription_stats(const void *self, uint32_t *lanes, uint32_t *win
 
 const struct stage_kind stage_transcribe = {
     .name = "transcribe",
+    .cost = {.thread_s = 0.4}, /* with voice activity and word times */
     .params = &transcribe_table,
     .hears = true,
     .apart = true,

@@ -2,8 +2,10 @@
 """A whole night, every stage, on devices that answer at once and compute nothing ($NIGHTSHIFT_NULL_MODULE): real
 files and decoders, the scheduler, workers and the catalog. What is heard is made up; that it arrives is not."""
 import glob
+import json
 import os
 import re
+import subprocess
 import sys
 import unittest
 
@@ -65,6 +67,35 @@ class NullNight(night.Night):
         self.assertGreater(turns, 4)
         self.assertGreater(self.sql("SELECT count(*) FROM sound")[0][0], 0)
         self.assertEqual([(2 * len(RECORDINGS),)], self.sql("SELECT count(DISTINCT task_id) FROM embedding"))
+
+    def test_plan_foretells_the_host(self):
+        """Within a factor of two: the constants are of another machine, and others may load this one."""
+        archive = os.path.join(self.dir, "long")
+        os.makedirs(archive)
+        for i in range(2):
+            subprocess.run(["ffmpeg", "-nostdin", "-v", "error", "-stream_loop", "9", "-i",
+                            os.path.join(self.archive, RECORDINGS[0]), "-c", "copy", "-metadata", f"title={i}",
+                            os.path.join(archive, f"{i}.mp3")], check=True)
+        self.run_night("--devices=cuda:0")
+        # What was measured is of this device and each model; the night with slots of its own is not.
+        rates = self.sql("SELECT s.name, t.rate FROM tuning t JOIN stage s USING (model_hash) ORDER BY 1")
+        self.assertEqual(STAGES, [name for name, rate in rates if rate > 0])
+        self.enqueue(*self.options, archive)
+        plan = json.loads(self.nightshift("plan", "--json", "--devices=cuda:0").out)
+        self.assertEqual({"measured"}, {stage["speed_is"] for stage in plan["stages"]})
+        self.assertEqual("processor", plan["night"]["bound_by"])
+        said = self.nightshift("plan", "--devices=cuda:0", status=0).out
+        self.assertRegex(said, r"(?m)^    diarize +\d+\.\d{3} measured +\d+\.\d\d estimate$")
+        self.assertRegex(said, r"(?m)^Bound by   the processor's \d+ cores? \(estimate\)\. Busy: devices \d+ %, cores 100 %,")
+        before = os.times()
+        self.run_to_end("--devices=cuda:0")
+        after = os.times()
+        spent = after.children_user + after.children_system - before.children_user - before.children_system
+        foretold = plan["night"]["core_seconds"] * plan["night"]["cores"]
+        self.assertLess(spent / foretold, 2)
+        self.assertGreater(spent / foretold, 0.5)
+        # What is remembered was not measured again.
+        self.assertEqual(rates, self.sql("SELECT s.name, t.rate FROM tuning t JOIN stage s USING (model_hash) ORDER BY 1"))
 
     def test_calls_are_counted(self):
         self.run_night("--devices=cuda:0")

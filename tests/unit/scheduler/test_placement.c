@@ -311,6 +311,37 @@ TEST(the_largest_that_fits_is_named)
     assert_int_equal(placement_largest(&d, models, 4, &wish), -1);
 }
 
+/* Placing words costs a window more, and the more the slower the device is. */
+TEST(words_slow_a_window)
+{
+    static const struct placement_wish wish = {.threads = 4};
+    struct placement_model m = model(&small);
+    struct device d = gpu(100 * GIB);
+    struct placement plain, words;
+
+    placement_decide(&d, &m, &wish, NULL, 0, &plain);
+    m.align_flop = 100 * 2 * m.decoder_weights;
+    placement_decide(&d, &m, &wish, NULL, 0, &words);
+    assert_true(words.speed < plain.speed && words.speed > 0.8 * plain.speed);
+    assert_int_equal(words.slots, plain.slots);
+}
+
+/* Other stages by what they take of a known card, or of a core. */
+TEST(other_stages_by_their_costs)
+{
+    struct device d = gpu(100 * GIB);
+
+    assert_true(placement_other_speed(&d, 0.5, 300, 4) == 7200);
+    snprintf(d.model, sizeof(d.model), "NVIDIA L4");
+    assert_true(placement_other_speed(&d, 0.5, 300, 4) < 1000);
+    assert_true(placement_other_speed(&d, 0, 300, 4) == 0);
+    d = (struct device){.kind = DEVICE_CPU, .speed = 1};
+    assert_true(placement_other_speed(&d, 0.5, 300, 4) == 48);
+    assert_true(placement_other_speed(&d, 0.5, 0, 4) == 0);
+    d = (struct device){.kind = DEVICE_CUDA, .model = "of another make"};
+    assert_true(placement_other_speed(&d, 0.5, 300, 4) == 0);
+}
+
 TEST(peaks_are_of_the_right_card)
 {
     static const struct {

@@ -96,6 +96,38 @@ class Plan(unittest.TestCase):
                          tuple(plan[key] for key in ("recordings", "unknown_lengths", "audio_ms")))
         self.assertIn("5 recordings in 2 stages, about 1 min", " ".join(self.text(devices="cpu").split()))
 
+    def test_what_bounds_the_night(self):
+        self.enqueue(2, 60, "--vad=off", "--diarize=diarization-nano")
+        plan = self.plan(devices="cpu")
+        night, stages = plan["night"], {s["stage"]: s for s in plan["stages"]}
+        self.assertEqual({"transcribe", "diarize"}, set(stages))
+        for stage in stages.values():
+            self.assertEqual("estimate", stage["speed_is"])
+            self.assertGreater(stage["device_seconds_an_hour"], 0)
+            # The processor is the device: no thread works beside it.
+            self.assertGreaterEqual(stage["processor_seconds_an_hour"], stage["device_seconds_an_hour"])
+        self.assertEqual("processor", night["bound_by"])
+        self.assertEqual(["PCM"], list(night["hours_by_format"]))
+        hours = plan["audio_ms"] / 3.6e6
+        host = night["decode_seconds_an_hour"] + night["other_seconds_an_hour"]
+        compute = sum(s["processor_seconds_an_hour"] for s in stages.values())
+        self.assertAlmostEqual(hours * (host + compute) / night["cores"], night["core_seconds"], 3)
+        self.assertEqual(int(max(night["core_seconds"], night["device_seconds"])), plan["seconds"])
+        out = self.text(devices="cpu")
+        self.assertRegex(out, r"(?m)^    diarize +\d+\.\d+ estimate +\d+\.\d+ estimate$")
+        self.assertRegex(out, r"(?m)^    decoding PCM 100 % +\d+\.\d+ estimate$")
+        self.assertRegex(out, r"(?m)^Bound by   the processor's \d+ cores? \(estimate\)\.")
+
+    def test_an_opened_file_costs_what_its_samples_cost(self):
+        self.enqueue(1, 60)
+        before = self.plan(devices="cpu")["night"]["decode_seconds_an_hour"]
+        with sqlite3.connect(self.catalog) as db:
+            db.execute("UPDATE media SET duration_ms = 60000, sample_rate_hz = 16000, channels = 1, codec = 'pcm_s16le'")
+        db.close()
+        night = self.plan(devices="cpu")["night"]
+        self.assertAlmostEqual(before * 16000 / 88200, night["decode_seconds_an_hour"], 6)
+        self.assertAlmostEqual(1 / 60, night["hours_by_format"]["PCM"], 6)
+
     def test_nothing_is_changed(self):
         self.enqueue(2)
         with open(self.catalog, "rb") as file:
