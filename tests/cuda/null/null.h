@@ -1,5 +1,5 @@
-/* tests/cuda/null/null.h - a CUDA module that answers at once and computes nothing: what a run
- * costs on such a device is what it costs the host.
+/* tests/cuda/null/null.h - a CUDA module that computes nothing: what a run costs on such a device
+ * is what it costs the host. It answers at once, or after a time that is pretended.
  *
  * It is opened as the real module is. Copies pass through buffers of the real one's size, and small
  * ones reach the device's memory, which is the host's; operations write nothing. A copy back of
@@ -12,7 +12,10 @@
  * - NIGHTSHIFT_NULL_CC="9.0": compute capability of all
  * - NIGHTSHIFT_NULL_NAME="NVIDIA H200": their name
  * - NIGHTSHIFT_NULL_COUNTS=FILE: when a device is closed, its calls and bytes go to FILE.PID, a
- *   line "name number" each */
+ *   line "name number" each; microseconds: "busy_us", what their operations were pretended to take,
+ *   and "waited_us", for how long threads had to sleep for them
+ * - NIGHTSHIFT_NULL_TAKES_US=N: an operation takes so long (default 0), after the one before it;
+ * the forks of a device do not slow each other down */
 #ifndef NIGHTSHIFT_TESTS_CUDA_NULL_H
 #define NIGHTSHIFT_TESTS_CUDA_NULL_H
 
@@ -42,6 +45,7 @@ enum null_call { NULL_CALLS(NULL_CALL), NULL_CALL_COUNT };
 struct null_counts {
     uint64_t calls[NULL_CALL_COUNT];
     uint64_t bytes_up, bytes_down;
+    uint64_t busy_us, waited_us;
 };
 
 struct null_block {
@@ -69,6 +73,7 @@ struct recording {
 struct null_box {
     char *data;
     size_t bytes;
+    int64_t ready_us;
 };
 
 struct null_device {
@@ -84,6 +89,8 @@ struct null_device {
     uint64_t drawn; /* tokens so far */
     struct made_up_clock clock;
     struct null_counts counts;
+    int64_t takes_us; /* each operation */
+    int64_t idle_us;  /* monotonic: when what it was asked for is done */
 };
 
 static inline struct null_device *null_of(struct backend *be) { return (struct null_device *)be; }
@@ -91,6 +98,9 @@ static inline void null_count(struct backend *be, enum null_call call)
 {
     null_of(be)->counts.calls[call]++;
 }
+/* An operation, which takes its time behind the ones before it. */
+void null_operate(struct backend *be, enum null_call call);
+void null_wait_until(struct null_device *d, int64_t us); /* monotonic */
 
 /* ---- null_memory.c */
 

@@ -1,9 +1,11 @@
 /* Device memory that is the host's, and copies as the real module makes them. */
 #include "tests/cuda/null/null.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 /* A device moves large copies itself, at no cost to the host. Nobody reads here what they bring:
  * audio, weights. */
@@ -35,7 +37,7 @@ static struct made_up get_answer(struct null_device *d, const void *at)
 
 void null_computed(struct backend *be, enum null_call call, struct tensor y, enum made_up_kind kind)
 {
-    null_count(be, call);
+    null_operate(be, call);
     if (kind == MADE_UP_VECTORS && y.cols == 7)
         kind = MADE_UP_SPEAKERS;
     if (y.cols == 1 && y.type == DTYPE_F32)
@@ -138,6 +140,42 @@ void null_release(struct backend *be, void *p)
     null_give_bytes(be, found.bytes);
 }
 
+/* ---- time */
+
+static int64_t read_clock_us(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+/* What is recorded runs later, as one operation. */
+void null_operate(struct backend *be, enum null_call call)
+{
+    struct null_device *d = null_of(be);
+    int64_t now;
+
+    null_count(be, call);
+    if (d->takes_us == 0 || d->recorded)
+        return;
+    now = read_clock_us();
+    d->idle_us = (d->idle_us > now ? d->idle_us : now) + d->takes_us;
+    d->counts.busy_us += (uint64_t)d->takes_us;
+}
+
+void null_wait_until(struct null_device *d, int64_t us)
+{
+    int64_t begun = us ? read_clock_us() : 0;
+    struct timespec until = {us / 1000000, us % 1000000 * 1000};
+
+    if (begun >= us)
+        return;
+    d->counts.waited_us += (uint64_t)(us - begun);
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
+        ;
+}
+
 /* ---- copies */
 
 static size_t get_smaller(size_t a, size_t b) { return a < b ? a : b; }
@@ -184,6 +222,7 @@ int null_get(struct backend *be, float *dst, struct tensor src, struct err *err)
 
     (void)err;
     null_count(be, NULL_CALL_get);
+    null_wait_until(null_of(be), null_of(be)->idle_us);
     if (what.kind == MADE_UP_NONE)
         what.kind = MADE_UP_VECTORS; /* `put` does not keep what it brought */
     what.cols = src.cols;
@@ -203,6 +242,7 @@ int null_read(struct backend *be, void *dst, const void *src, size_t bytes, stru
 {
     (void)err;
     null_count(be, NULL_CALL_read);
+    null_wait_until(null_of(be), null_of(be)->idle_us);
     download(null_of(be), dst, src, get_answer(null_of(be), src), bytes);
     return 0;
 }
@@ -219,8 +259,9 @@ int null_post(struct backend *be, uint32_t box, const void *src, size_t bytes, s
         more = realloc(d->box[box].data, bytes);
         if (!more)
             return err_set(err, ERR_NOMEM, "out of memory for a box");
-        d->box[box] = (struct null_box){more, bytes};
+        d->box[box] = (struct null_box){more, bytes, 0};
     }
+    d->box[box].ready_us = d->idle_us;
     if (bytes)
         download(d, d->box[box].data, src, get_answer(d, src), bytes);
     return 0;
@@ -233,6 +274,7 @@ int null_collect(struct backend *be, uint32_t box, void *dst, size_t bytes, stru
     null_count(be, NULL_CALL_collect);
     if (box >= BACKEND_BOXES || bytes > d->box[box].bytes)
         return err_set(err, ERR_DEVICE, "a box holds less than is collected");
+    null_wait_until(d, d->box[box].ready_us);
     if (bytes)
         memcpy(dst, d->box[box].data, bytes);
     return 0;
@@ -240,9 +282,10 @@ int null_collect(struct backend *be, uint32_t box, void *dst, size_t bytes, stru
 
 int null_posted(struct backend *be, uint32_t box, bool *ret, struct err *err)
 {
-    (void)box;
+    int64_t ready = box < BACKEND_BOXES ? null_of(be)->box[box].ready_us : 0;
+
     (void)err;
     null_count(be, NULL_CALL_posted);
-    *ret = true;
+    *ret = ready == 0 || read_clock_us() >= ready;
     return 0;
 }

@@ -170,14 +170,14 @@ static int compute_embed(struct backend *be, struct tensor table, struct tensor 
 static int compute_kv_fill(struct backend *be, struct kv kv, const uint32_t *slots,
                            uint32_t windows, struct tensor k, struct tensor v, struct err *err)
 {
-    null_count(be, NULL_CALL_kv_fill);
+    null_operate(be, NULL_CALL_kv_fill);
     return 0;
 }
 
 static int compute_kv_append(struct backend *be, struct kv kv, const struct token_row *rows,
                              struct tensor k, struct tensor v, struct err *err)
 {
-    null_count(be, NULL_CALL_kv_append);
+    null_operate(be, NULL_CALL_kv_append);
     return 0;
 }
 
@@ -284,12 +284,15 @@ static int compute_attention_spans(struct backend *be, struct spans spans, uint3
 static int compute_after(struct backend *be, struct backend *other, struct err *err)
 {
     null_count(be, NULL_CALL_after);
+    if (null_of(other)->idle_us > null_of(be)->idle_us)
+        null_of(be)->idle_us = null_of(other)->idle_us;
     return 0;
 }
 
 static int compute_sync(struct backend *be, struct err *err)
 {
     null_count(be, NULL_CALL_sync);
+    null_wait_until(null_of(be), null_of(be)->idle_us);
     return 0;
 }
 
@@ -309,7 +312,7 @@ static int compute_warp(struct backend *be, struct tensor matrix,
 {
     uint32_t *row = first_frame;
 
-    null_count(be, NULL_CALL_warp);
+    null_operate(be, NULL_CALL_warp);
     for (uint32_t i = 0; i < n; row += windows[i++].rows)
         for (uint32_t k = 0; k < windows[i].length; k++)
             row[windows[i].path + k] = k * windows[i].frames / windows[i].length;
@@ -372,6 +375,8 @@ static void write_counts(const struct null_counts *c)
         fprintf(f, "%s %llu\n", names[i], (unsigned long long)c->calls[i]);
     fprintf(f, "bytes_up %llu\nbytes_down %llu\n", (unsigned long long)c->bytes_up,
             (unsigned long long)c->bytes_down);
+    fprintf(f, "busy_us %llu\nwaited_us %llu\n", (unsigned long long)c->busy_us,
+            (unsigned long long)c->waited_us);
     fclose(f);
 }
 
@@ -381,6 +386,8 @@ static void add_counts(struct null_counts *to, const struct null_counts *from)
         to->calls[i] += from->calls[i];
     to->bytes_up += from->bytes_up;
     to->bytes_down += from->bytes_down;
+    to->busy_us += from->busy_us;
+    to->waited_us += from->waited_us;
 }
 
 static void free_home(struct null_home *h)
@@ -436,9 +443,11 @@ static int make_device(const struct backend_info *info, struct null_device *owne
                        struct null_device **ret, struct err *err)
 {
     struct null_device *d = calloc(1, sizeof(*d));
+    const char *takes = getenv("NIGHTSHIFT_NULL_TAKES_US");
 
     if (!d)
         return no_memory(err);
+    d->takes_us = takes ? strtol(takes, NULL, 10) : 0;
     d->base = (struct backend){.ops = &null_operations, .info = *info};
     d->base.forked = owner ? &owner->base : NULL;
     d->owner = owner ? owner : d;

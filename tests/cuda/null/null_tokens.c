@@ -217,7 +217,7 @@ int null_choose(struct backend *be, const struct rules *r, struct tensor logits,
 {
     struct null_device *d = null_of(be);
 
-    null_count(be, NULL_CALL_choose);
+    null_operate(be, NULL_CALL_choose);
     null_stored(d, ret);
     d->answered = ret;
     d->asked = r;
@@ -235,7 +235,7 @@ int null_top(struct backend *be, struct tensor logits, uint32_t k, struct candid
 {
     struct null_device *d = null_of(be);
 
-    null_count(be, NULL_CALL_top);
+    null_operate(be, NULL_CALL_top);
     if (!d->answered)
         return err_set(err, ERR_DEVICE, "the likeliest tokens before any was chosen");
     null_stored(d, ret);
@@ -252,7 +252,7 @@ int null_top(struct backend *be, struct tensor logits, uint32_t k, struct candid
 int null_follow(struct backend *be, const struct token_tail *tails, struct token_row *rows,
                 struct choice_ask *asks, uint32_t n, struct err *err)
 {
-    null_count(be, NULL_CALL_follow);
+    null_operate(be, NULL_CALL_follow);
     return take_act(null_of(be),
                     &(struct null_act){.kind = ACT_FOLLOW,
                                        .tails = (struct token_tail *)(uintptr_t)tails,
@@ -266,7 +266,7 @@ int null_note(struct backend *be, const struct rules *r, const struct token_row 
               const struct choice_ask *asks, const struct choice *choices, uint32_t n,
               struct token_tail *tails, struct err *err)
 {
-    null_count(be, NULL_CALL_note);
+    null_operate(be, NULL_CALL_note);
     return take_act(null_of(be),
                     &(struct null_act){.kind = ACT_NOTE,
                                        .rules = r,
@@ -304,7 +304,7 @@ int null_record_end(struct backend *be, struct recording **ret, struct err *err)
 int null_record_run(struct backend *be, struct recording *r, struct err *err)
 {
     (void)err;
-    null_count(be, NULL_CALL_record_run);
+    null_operate(be, NULL_CALL_record_run);
     for (uint32_t i = 0; i < r->count; i++)
         perform_act(null_of(be), &r->acts[i]);
     return 0;

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "gpu/cuda_module.h"
 #include "gpu/devices/cuda_load.h"
@@ -179,12 +180,60 @@ static void test_tokens(void **state)
     backend_close(be);
 }
 
+static int64_t now_us(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+/* Operations follow each other on a backend, and beside those of its fork; who reads waits. */
+static void test_pretended_time(void **state)
+{
+    struct backend *be, *fork = NULL;
+    int64_t begun, asked;
+    struct tensor y;
+    bool there = true;
+    struct err e;
+    float v[4];
+    void *p;
+
+    (void)state;
+    setenv("NIGHTSHIFT_NULL_TAKES_US", "200000", 1);
+    be = open_device("0");
+    assert_ok(be->ops->fork(be, false, &fork, &e), e);
+    unsetenv("NIGHTSHIFT_NULL_TAKES_US");
+    assert_ok(be->ops->alloc(be, sizeof(v), &p, &e), e);
+    y = tensor_of(DTYPE_F32, p, 1, 4);
+    begun = now_us();
+    for (int i = 0; i < 2; i++) {
+        assert_ok(be->ops->layer_norm(be, y, y, y, 1e-5f, y, &e), e);
+        assert_ok(be->ops->post(be, (uint32_t)i, p, sizeof(v), &e), e);
+    }
+    assert_ok(fork->ops->layer_norm(fork, y, y, y, 1e-5f, y, &e), e);
+    asked = now_us() - begun;
+    assert_ok(be->ops->posted(be, 1, &there, &e), e);
+    assert_true(asked > 100000 || !there); /* not when this thread was kept from running */
+    assert_ok(be->ops->collect(be, 0, v, sizeof(v), &e), e);
+    assert_true(now_us() - begun >= 200000);
+    assert_ok(fork->ops->sync(fork, &e), e);
+    assert_true(now_us() - begun >= 200000);
+    assert_ok(be->ops->read(be, v, p, sizeof(v), &e), e);
+    assert_true(now_us() - begun >= 400000);
+    assert_ok(be->ops->posted(be, 1, &there, &e), e);
+    assert_true(there);
+    be->ops->release(be, p);
+    backend_close(fork);
+    backend_close(be);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_devices), cmocka_unit_test(test_every_operation_is_there),
         cmocka_unit_test(test_memory),  cmocka_unit_test(test_answers),
-        cmocka_unit_test(test_tokens),
+        cmocka_unit_test(test_tokens),  cmocka_unit_test(test_pretended_time),
     };
     return cmocka_run_group_tests(tests, open_module, NULL);
 }
