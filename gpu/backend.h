@@ -38,9 +38,10 @@
 #include "gpu/precision.h"
 #include "gpu/tensor.h"
 
-#define BACKEND_HEAD_SIZE 64  /* of every attention: all Whisper models have it */
-#define BACKEND_MAX_KEYS 1536 /* keys that an attention may see */
-#define BACKEND_MAX_E4M3 6144 /* columns that a linear may yield in 8 bits */
+#define BACKEND_HEAD_SIZE 64    /* of every attention: all Whisper models have it */
+#define BACKEND_MAX_KEYS 1536   /* keys that an attention may see */
+#define BACKEND_MAX_E4M3 6144   /* columns that a linear may yield in 8 bits */
+#define BACKEND_MAX_RATE 65536u /* of the two rates of a resampling */
 
 struct backend;
 struct buf;         /* base/buf.h */
@@ -200,7 +201,7 @@ struct conv2d_spec {
  * is the sum of `taps` input rows, from row floor(i down / up) - before on, each times its weight
  * in phase i down % up. Rows whose weight is 0 are not looked at. */
 struct resample_spec {
-    uint32_t up, down; /* 1 .. 65536 */
+    uint32_t up, down; /* 1 .. BACKEND_MAX_RATE */
     uint32_t taps;     /* 1 .. 1024 */
     uint32_t before;   /* less than taps */
     bool keep_ends;    /* beyond its ends a window goes on as its first and its last row; else it is

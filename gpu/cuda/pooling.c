@@ -6,7 +6,6 @@
 #include "gpu/cuda/kernels.h"
 
 #define MOST_TAPS 1024
-#define MOST_RATE 65536
 #define MOST_COLUMNS (1 << 20) /* their blocks are a grid's second dimension */
 
 static bool is_f32(struct tensor t)
@@ -119,8 +118,8 @@ struct resampling {
 
 static bool resample_spec_fits(const struct resample_spec *s)
 {
-    return s->up > 0 && s->up <= MOST_RATE && s->down > 0 && s->down <= MOST_RATE && s->taps > 0 &&
-           s->taps <= MOST_TAPS && s->before < s->taps;
+    return s->up > 0 && s->up <= BACKEND_MAX_RATE && s->down > 0 && s->down <= BACKEND_MAX_RATE &&
+           s->taps > 0 && s->taps <= MOST_TAPS && s->before < s->taps;
 }
 
 static int put_taps(struct backend *be, struct resampling *r, const float *w, struct err *err)

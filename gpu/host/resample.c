@@ -7,7 +7,6 @@
 
 #define BLOCK 512 /* samples whose sums stay in the nearest cache */
 #define MOST_TAPS 1024
-#define MOST_RATE 65536
 
 struct resampling {
     struct resample_spec spec;
@@ -28,8 +27,8 @@ struct job {
 
 static bool spec_fits(const struct resample_spec *s)
 {
-    return s->up > 0 && s->up <= MOST_RATE && s->down > 0 && s->down <= MOST_RATE && s->taps > 0 &&
-           s->taps <= MOST_TAPS && s->before < s->taps;
+    return s->up > 0 && s->up <= BACKEND_MAX_RATE && s->down > 0 && s->down <= BACKEND_MAX_RATE &&
+           s->taps > 0 && s->taps <= MOST_TAPS && s->before < s->taps;
 }
 
 static void keep_weights(struct resampling *r, const float *w)

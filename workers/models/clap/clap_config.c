@@ -179,9 +179,6 @@ static int check_stages(const struct clap_config *c, struct err *err)
     return 0;
 }
 
-/* What an image holds, which is what 10 s are brought to: the operation resample has a limit. */
-#define MOST_FRAMES 65536u
-
 static int check_image(const struct clap_config *c, struct err *err)
 {
     uint32_t ratio = c->image / c->mel_bins, frames = CLAP_SAMPLES * 3 / c->hop + 1;
@@ -192,10 +189,12 @@ static int check_image(const struct clap_config *c, struct err *err)
     if (c->image % c->mel_bins || c->image % c->patch)
         return err_set(err, ERR_MODEL, "spec_size %u is no multiple of %u bins and patches of %u",
                        c->image, c->mel_bins, c->patch);
-    if ((uint64_t)c->image * ratio > MOST_FRAMES)
+    /* What an image holds is what 10 s are brought to, which the operation resample does. */
+    if ((uint64_t)c->image * ratio > BACKEND_MAX_RATE)
         return err_set(err, ERR_MODEL,
                        "spec_size %u holds %llu frames of %u bins: more than %u cannot be made",
-                       c->image, (unsigned long long)c->image * ratio, c->mel_bins, MOST_FRAMES);
+                       c->image, (unsigned long long)c->image * ratio, c->mel_bins,
+                       BACKEND_MAX_RATE);
     if (frames > c->image * ratio)
         return err_set(err, ERR_MODEL, "10 s are %u frames, and an image of %u holds %u", frames,
                        c->image, c->image * ratio);
