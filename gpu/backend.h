@@ -240,7 +240,6 @@ struct backend_info {
     uint64_t memory_total; /* bytes */
     uint64_t memory_free;  /* when it was opened */
     uint32_t threads;      /* host: threads that operations use; 0 elsewhere */
-    uint32_t host_threads; /* on any device, for what is computed beside it; by device_open */
     uint32_t processors;   /* multiprocessors of a GPU; 0 elsewhere */
     precision_set have;    /* what it computes in hardware (PRECISION_F32 always) */
     bool deterministic;    /* results do not depend on how windows and rows were grouped */

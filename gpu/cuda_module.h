@@ -15,7 +15,7 @@
 #include "gpu/device.h"
 #include "gpu/precision.h"
 
-#define CUDA_MODULE_ABI 11
+#define CUDA_MODULE_ABI 12
 #define CUDA_MODULE_SYMBOL "nightshift_cuda_module"
 #define CUDA_MODULE_FILE "nightshift-cuda.so"
 

@@ -182,14 +182,10 @@ static int open_cuda(const char *id, const struct device_options *o, struct back
     const struct cuda_options options = {.cap = o->cap, .deterministic = o->deterministic};
     const struct cuda_module *m;
     char path[PATH_MAX];
-    int rc;
 
     if (cuda_module_find(path, sizeof(path), err) != 0 || cuda_module_load(path, &m, err) != 0)
         return err->code;
-    rc = m->open(id, &options, ret, err);
-    if (rc == 0)
-        (*ret)->info.host_threads = o->threads ? o->threads : cpu_threads(1);
-    return rc;
+    return m->open(id, &options, ret, err);
 }
 
 int device_open(const char *name, const struct device_options *o, struct backend **ret,

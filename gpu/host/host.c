@@ -273,7 +273,6 @@ int backend_open_host(uint32_t threads, struct backend **ret, struct err *err)
     backend_host_info(&h->base.info);
     if (threads > 0 && threads <= CPU_THREADS_MOST)
         h->base.info.threads = threads;
-    h->base.info.host_threads = h->base.info.threads;
     if (CPU_ONE_THREAD)
         h->base.info.threads = 1;
     h->threads = (int)h->base.info.threads;

@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 #include <math.h>
 
-#include "base/cpu.h"
 #include "tests/common/test.h"
 #include "tests/common/distance.h"
 #include "tests/parity/nano/fixture.h"
@@ -76,7 +75,6 @@ struct backend *gpu_open(const struct cuda_options *options)
 
     snprintf(name, sizeof(name), "%u", gpu_device()->ordinal);
     assert_ok(gpu_module()->open(name, options ? options : &own, &be, &e), e);
-    be->info.host_threads = cpu_threads(1); /* as device_open */
     return be;
 }
 

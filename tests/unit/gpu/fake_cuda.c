@@ -11,7 +11,6 @@
  *   hang        never answers;               leave: ends the process in order, too early
  *   print       prints to standard output, as libraries do
  *   garbage     writes nonsense to every file that is open
- *   opens       opens any device, as a backend that can do nothing
  *   sick        the second device does not say what it is
  *   card-crash  the process dies when the second one is asked for its memory; card-hang: never
  *               answers; card-wrong: what it computes is wrong
@@ -133,14 +132,10 @@ static int open_device(const char *device, const struct cuda_options *options, s
                        struct err *err)
 {
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
-    static struct backend be;
     cpu_set_t own;
 
     (void)options;
-    if (is("opens")) {
-        *ret = &be;
-        return 0;
-    }
+    (void)ret;
     /* It has no memory, which is not tried again: its worker is quarantined at once. */
     if (!visible)
         return err_set(err, ERR_VRAM, "device %s is imaginary", device);

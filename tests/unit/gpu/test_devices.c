@@ -752,23 +752,4 @@ TEST_SETUP(test_the_module_is_asked, clean)
     assert_string_equal(err.msg, "device GPU-12 is imaginary");
 }
 
-/* Beside a GPU as many threads compute as were asked for, else as many as may. */
-TEST_SETUP(test_threads_beside_a_device, clean)
-{
-    struct device_options o = {.threads = 3};
-    struct backend *be = NULL;
-    struct err err = {0};
-
-    setenv("NIGHTSHIFT_CUDA_MODULE", FAKE_CUDA, 1);
-    setenv("FAKE_CUDA", "opens", 1);
-    assert_int_equal(device_open("cuda:0", &o, &be, &err), 0);
-    assert_int_equal(be->info.host_threads, 3);
-    o.threads = 0;
-    assert_int_equal(device_open("cuda:0", &o, &be, &err), 0);
-    assert_int_equal(be->info.host_threads, cpu_threads(1));
-    assert_int_equal(device_open("cpu", &o, &be, &err), 0);
-    assert_int_equal(be->info.host_threads, cpu_threads(1));
-    backend_close(be);
-}
-
 TEST_MAIN(NULL, NULL)
