@@ -3,9 +3,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#define SLOWED_BADLY \
-    (GPU_SLOWED_HARDWARE | GPU_SLOWED_HEAT | GPU_SLOWED_OVERHEATED | GPU_SLOWED_BRAKE)
-
 struct news {
     struct gpu_health_news *list;
     size_t count;
@@ -80,7 +77,7 @@ static void look_at_speed(struct gpu_health_told *told, const char *label,
 static void look_at_memory(struct gpu_health_told *told, const char *label,
                            const struct gpu_health *h, struct news *n)
 {
-    const int64_t more = h->ecc_uncorrected - told->uncorrected;
+    const int64_t more = told->counted ? h->ecc_uncorrected - told->uncorrected : 0;
 
     if (more > 0)
         add_news(n, "device-memory", false,
@@ -89,8 +86,10 @@ static void look_at_memory(struct gpu_health_told *told, const char *label,
                  "replaced",
                  label, (long long)more, more == 1 ? "error" : "errors",
                  (long long)h->ecc_uncorrected);
-    if (h->ecc_uncorrected >= 0)
+    if (h->ecc_uncorrected >= 0) {
         told->uncorrected = h->ecc_uncorrected;
+        told->counted = true;
+    }
     if (h->rows_pending && !told->pending)
         add_news(n, "device-memory", false,
                  "%s: part of its memory failed, and spare memory takes its place after a reset: "

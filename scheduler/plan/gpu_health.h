@@ -20,6 +20,7 @@ struct gpu_health_told {                 /* of one GPU in a run; all zero at fir
     int64_t slow_since_ms, slow_seen_ms; /* monotonic; 0: it is not slowed down */
     bool slow_told;
     uint32_t slow_count;
+    bool counted; /* uncorrected is what it was last */
     int64_t uncorrected;
     bool pending, failed, lanes;
     uint32_t narrow;
@@ -33,7 +34,8 @@ struct gpu_health_news {
     char text[280];
 };
 
-/* One look, at now_ms. label: "cuda:0". Returns how many sentences there are in ret. */
+/* One look, at now_ms. label: "cuda:0". Errors of memory from before the first look are no news.
+ * Returns how many sentences there are in ret. */
 size_t gpu_health_look(struct gpu_health_told *told, const char *label, const struct gpu_sample *s,
                        int64_t now_ms, struct gpu_health_news ret[GPU_HEALTH_NEWS]);
 /* What it is like now, for a line of figures: "slowed down: it is too hot"; "" when all is well or

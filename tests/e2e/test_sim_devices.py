@@ -421,11 +421,14 @@ class Seen(Devices):
         self.assertIn("slowed down: it is too hot, 2 uncorrected memory errors, 8 of 16 PCIe lanes", out)
         device, = self.json("status")["run"]["devices"]
         self.assertIn("it is too hot", device["health"])
+        self.see("well", "sim:0 93 3000000000 4000000000 94 388000 1 2000000000:93",
+                 "+sim:0 64 0 5 0 0 0 8 16 79")
+        self.wait_for("more errors", lambda: self.events("device-memory", 0), run)
         run.signal()
         self.assertEqual(night.TEMPFAIL, run.wait())
         self.assertRegex(run.said(), "warning: sim:0 is slowed down: it is too hot \\(94 \u00b0C\\)")
         report = " ".join(self.nightshift("report", status=0).out.split())
-        for part in ("sim:0 is slowed down: it is too hot", "2 errors of its memory that ECC could not correct",
+        for part in ("sim:0 is slowed down: it is too hot", "3 errors of its memory that ECC could not correct (5 since",
                      "sim:0 uses 8 of 16 PCIe lanes"):
             self.assertEqual(1, report.count(part), report)
         # What came before the catalog was open is the driver's to keep; --idle looks then.
