@@ -25,27 +25,61 @@ static struct frame_channel frame_channel(const AVFrame *f, int channel)
                                   (size_t)f->ch_layout.nb_channels * bytes, packed};
 }
 
-/* Full scale is 1. */
-static double frame_sample(struct frame_channel c, size_t i)
+#define VALUES 512 /* that are taken from a frame at once */
+
+#define TAKE_VALUES(type, value)                        \
+    for (size_t i = 0; i < n; i++, at += step) {        \
+        const type x = *(const type *)(const void *)at; \
+                                                        \
+        ret[i] = (value);                               \
+    }                                                   \
+    break
+
+/* Samples from, from + every, ...: n of them; full scale is 1. A loop for each format: this is done
+ * for all channels of all files. */
+static void frame_values(struct frame_channel c, size_t from, size_t every, size_t n, double *ret)
 {
-    const uint8_t *at = c.first + i * c.stride;
+    const uint8_t *at = c.first + from * c.stride;
+    const size_t step = every * c.stride;
 
     switch (c.packed) {
     case AV_SAMPLE_FMT_U8:
-        return (*at - 128) / 128.0;
+        TAKE_VALUES(uint8_t, (x - 128) / 128.0);
     case AV_SAMPLE_FMT_S16:
-        return *(const int16_t *)(const void *)at / 32768.0;
+        TAKE_VALUES(int16_t, x / 32768.0);
     case AV_SAMPLE_FMT_S32:
-        return *(const int32_t *)(const void *)at / 2147483648.0;
+        TAKE_VALUES(int32_t, x / 2147483648.0);
     case AV_SAMPLE_FMT_S64:
-        return (double)*(const int64_t *)(const void *)at / 9223372036854775808.0;
+        TAKE_VALUES(int64_t, (double)x / 9223372036854775808.0);
     case AV_SAMPLE_FMT_FLT:
-        return *(const float *)(const void *)at;
+        TAKE_VALUES(float, (double)x);
     case AV_SAMPLE_FMT_DBL:
-        return *(const double *)(const void *)at;
+        TAKE_VALUES(double, x);
     default:
-        return 0;
+        memset(ret, 0, n * sizeof(*ret));
     }
+}
+
+/* How many of them lie before `to`, at most VALUES. */
+static size_t count_values(size_t from, size_t every, size_t to)
+{
+    const size_t n = (to - from + every - 1) / every;
+
+    return n < VALUES ? n : VALUES;
+}
+
+/* Four sums, which do not wait for each other. */
+static double sum_products(const double *a, const double *b, size_t n)
+{
+    double sum[4] = {0};
+    size_t i = 0;
+
+    for (; i + 4 <= n; i += 4)
+        for (size_t k = 0; k < 4; k++)
+            sum[k] += a[i + k] * b[i + k];
+    for (; i < n; i++)
+        sum[0] += a[i] * b[i];
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
 /* ---- resampling */
@@ -218,12 +252,17 @@ static int average_channels(struct resampler *r, const AVFrame *f, const uint8_t
     r->mono = av_malloc_array((size_t)f->nb_samples, sizeof(*r->mono));
     if (!r->mono)
         return err_set(err, ERR_NOMEM, "out of memory");
-    for (size_t i = 0; i < (size_t)f->nb_samples; i++) {
-        double sum = 0;
+    for (size_t at = 0, count; at < (size_t)f->nb_samples; at += count) {
+        double sum[VALUES] = {0}, value[VALUES];
 
-        for (size_t c = first; c < n; c++)
-            sum += frame_sample(frame_channel(f, (int)c), i);
-        r->mono[i] = (float)(sum / (double)(n - first));
+        count = count_values(at, 1, (size_t)f->nb_samples);
+        for (size_t c = first; c < n; c++) {
+            frame_values(frame_channel(f, (int)c), at, 1, count, value);
+            for (size_t i = 0; i < count; i++)
+                sum[i] += value[i];
+        }
+        for (size_t i = 0; i < count; i++)
+            r->mono[at + i] = (float)(sum[i] / (double)(n - first));
     }
     *ret = (const uint8_t *)r->mono;
     return 0;
@@ -238,15 +277,17 @@ static int average_channels(struct resampler *r, const AVFrame *f, const uint8_t
 static int find_opposed_channel(struct resampler *r, const AVFrame *f)
 {
     const struct frame_channel first = frame_channel(f, 0), second = frame_channel(f, 1);
-    double left = 0, right = 0, both = 0;
+    double left = 0, right = 0, both = 0, a[VALUES], b[VALUES];
 
-    for (size_t i = 0; i < (size_t)f->nb_samples; i += OPPOSED_STEP) {
-        const double a = frame_sample(first, i), b = frame_sample(second, i);
-
-        left += a * a;
-        right += b * b;
-        both += (a + b) * (a + b);
+    for (size_t at = 0, n; at < (size_t)f->nb_samples; at += n * OPPOSED_STEP) {
+        n = count_values(at, OPPOSED_STEP, (size_t)f->nb_samples);
+        frame_values(first, at, OPPOSED_STEP, n, a);
+        frame_values(second, at, OPPOSED_STEP, n, b);
+        left += sum_products(a, a, n);
+        right += sum_products(b, b, n);
+        both += 2 * sum_products(a, b, n);
     }
+    both += left + right; /* of (a + b)^2 */
     if (both >= 0.1 * (left + right))
         return -1;
     left *= r->louder == 1 ? LOUDER : 1;
@@ -339,12 +380,12 @@ void sound_meter_end(struct sound_meter *m)
 
 static double sum_squares(struct frame_channel c, size_t from, size_t to)
 {
-    double sum = 0;
+    double sum = 0, value[VALUES];
 
-    for (size_t i = from; i < to; i += STEP) {
-        const double v = frame_sample(c, i);
-
-        sum += v * v;
+    for (size_t n; from < to; from += n * STEP) {
+        n = count_values(from, STEP, to);
+        frame_values(c, from, STEP, n, value);
+        sum += sum_products(value, value, n);
     }
     return sum;
 }
