@@ -96,7 +96,8 @@ static uint64_t scratch_bytes(const struct whisper_config *c, enum precision p, 
            (integers ? precision_product_bytes(p, rows, widest) : 0);
 }
 
-/* The buffers of whisper_align; rows: those that a step has. */
+/* The buffers of whisper_align, and what a GPU keeps of each head's columns while it aligns (mean
+ * and deviation in float64); rows: those that a step has. */
 static uint64_t align_bytes(const struct whisper_config *c, struct asr_shape shape, uint64_t rows,
                             uint64_t size)
 {
@@ -107,7 +108,8 @@ static uint64_t align_bytes(const struct whisper_config *c, struct asr_shape sha
     if (!shape.align_heads)
         return 0;
     return (shape.align_heads + 1) * tokens * WHISPER_POSITIONS * sizeof(float) +
-           tokens * sizeof(uint32_t) + more * pass_row_bytes(c, size);
+           tokens * sizeof(uint32_t) + more * pass_row_bytes(c, size) +
+           2 * windows * shape.align_heads * BACKEND_MAX_KEYS * sizeof(double);
 }
 
 uint64_t whisper_predict_bytes(const struct whisper_config *c, enum precision precision,
