@@ -423,20 +423,30 @@ static void forgive_findings(struct devices *ret, uint32_t first_finding)
 
 /* The list could not be had, perhaps for one card of them: asks those that the kernel's driver
  * names. Their numbers are by their places on the bus then, which may be others than the run
- * time's. Where none can be used, all stays as it was. */
+ * time's. One without a UUID cannot be shown to a process alone, and is only named. Where none can
+ * be used, all stays as it was. */
 static int ask_system_cards(struct card_probe *p, const struct nvidia *hw, uint32_t first_finding,
                             struct devices *ret, struct err *err)
 {
-    struct device list[NVIDIA_CARDS];
-    size_t n = 0, well = 0;
+    static const struct err nameless = {.code = ERR_DEVICE,
+                                        .msg = "the kernel's driver does not say its UUID"};
+    struct device list[NVIDIA_CARDS], unnamed[NVIDIA_CARDS];
+    size_t n = 0, well = 0, others = 0;
 
-    for (uint32_t i = 0; i < hw->cards && n < CHILD_MOST && ret->count + n < DEVICES_MAX - 1; i++) {
+    for (uint32_t i = 0;
+         i < hw->cards && n < CHILD_MOST && ret->count + n + others < DEVICES_MAX - 1; i++) {
         const struct nvidia_card *c = &hw->card[i];
-        struct device *d = &list[n];
+        struct device *d = c->uuid[0] ? &list[n] : &unnamed[others];
 
-        if (c->uuid[0] == 0)
-            continue;
         *d = (struct device){.kind = DEVICE_CUDA, .speed = 1};
+        if (c->uuid[0] == 0) {
+            snprintf(d->name, sizeof(d->name), "cuda:%u", i);
+            snprintf(d->model, sizeof(d->model), "%s", c->model);
+            snprintf(d->label, sizeof(d->label), "cuda:%u", i);
+            make_sick(d, &nameless);
+            others++;
+            continue;
+        }
         snprintf(d->name, sizeof(d->name), "cuda:%s", c->uuid);
         snprintf(d->id, sizeof(d->id), "%s", c->uuid);
         snprintf(d->visible, sizeof(d->visible), "%s", c->uuid);
@@ -463,6 +473,8 @@ static int ask_system_cards(struct card_probe *p, const struct nvidia *hw, uint3
     }
     for (size_t i = 0; well > 0 && i < n; i++)
         ret->list[ret->count++] = list[i];
+    for (size_t i = 0; well > 0 && i < others; i++)
+        ret->list[ret->count++] = unnamed[i];
     return 0;
 }
 

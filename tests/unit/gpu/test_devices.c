@@ -591,8 +591,10 @@ TEST_SETUP(test_a_list_that_one_card_spoils, clean)
     put_file("root/proc/driver/nvidia/gpus/0000:02:00.0/information",
              "Model: Lost\nGPU UUID: GPU-0009\n", 0644);
     put_file("root/proc/driver/nvidia/gpus/0000:03:00.0/information", "GPU UUID: GPU-0001\n", 0644);
+    put_file("root/proc/driver/nvidia/gpus/0000:04:00.0/information",
+             "Model: Nameless\nGPU UUID: GPU-?\?\?-?\n", 0644);
     find("[ \"$3\" = GPU-0000 ] || [ \"$3\" = GPU-0001 ] || exec sleep 100; " ECHO_DEVICES);
-    assert_int_equal(all.count, 4);
+    assert_int_equal(all.count, 5);
     assert_int_equal(all.no_gpu.code, 0);
     assert_string_equal(all.list[0].name, "cuda:GPU-0000");
     assert_string_equal(all.list[0].label, "cuda:0");
@@ -602,8 +604,16 @@ TEST_SETUP(test_a_list_that_one_card_spoils, clean)
     assert_string_equal(all.list[2].label, "cuda:2");
     assert_string_equal(all.list[2].visible, "GPU-0001");
     assert_string_equal(pick("auto", ALLOW_CPU_NEVER, &err), "cuda:0 cuda:2");
-    assert_string_equal(all.findings[all.finding_count - 1].name, "cuda:1");
-    assert_non_null(strstr(all.findings[all.finding_count - 1].found, "Lost, it is left out"));
+    assert_string_equal(all.findings[all.finding_count - 2].name, "cuda:1");
+    assert_non_null(strstr(all.findings[all.finding_count - 2].found, "Lost, it is left out"));
+    assert_string_equal(all.list[3].label, "cuda:3");
+    assert_string_equal(all.list[3].visible, "");
+    assert_true(all.list[3].unusable);
+    assert_string_equal(all.findings[all.finding_count - 1].name, "cuda:3");
+    assert_non_null(strstr(all.findings[all.finding_count - 1].found,
+                           "Nameless, it is left out: the kernel's driver does not say its UUID"));
+    pick("cuda:3", ALLOW_CPU_NEVER, &err);
+    assert_int_equal(err.code, ERR_DEVICE);
     /* None of them answers: what was said first stays. */
     find("exec sleep 100");
     assert_int_equal(all.count, 1);
