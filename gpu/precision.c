@@ -84,6 +84,18 @@ int precision_parse(const char *name, enum precision *ret, struct err *err)
         "precision '%.40s' is not known: auto, fp32, tf32, fp16, bf16, int16, int8 or fp8", name);
 }
 
+precision_set precisions_of_gpu(int major, int minor)
+{
+    int sm = major * 10 + minor;
+    precision_set have = 1u << PRECISION_F32 | 1u << PRECISION_F16 | 1u << PRECISION_INT8;
+
+    if (sm >= 80)
+        have |= 1u << PRECISION_TF32 | 1u << PRECISION_BF16;
+    if (sm == 90)
+        have |= 1u << PRECISION_FP8;
+    return have;
+}
+
 /* fp16 before bf16, which rounds eight times as much and is no faster where both are: of 1,171
  * words that whisper-base hears, bf16 changes 1.2 % and fp16 none (docs/measurements.md). */
 enum precision precision_auto(precision_set have)

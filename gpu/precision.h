@@ -24,8 +24,8 @@ enum precision {
     PRECISION_INT16, /* weights and inputs of 16 bits, a scale for every 64 inputs of an output and
                         of a row, float32 between the products: errs as float16, and is what a
                         processor without bfloat16 takes; LINEAR_ROWS as fp32 */
-    PRECISION_FP8,   /* e4m3 weights, one scale an output, and inputs, one scale a row (sm_89 and
-                        later), bfloat16 between the products; LINEAR_ROWS as bf16: few rows are
+    PRECISION_FP8,   /* e4m3 weights, one scale an output, and inputs, one scale a row (sm_90
+                        alone), bfloat16 between the products; LINEAR_ROWS as bf16: few rows are
                         bound by what is around a product, and gain nothing */
     PRECISION_COUNT,
 };
@@ -73,8 +73,11 @@ int cache_precision_parse(const char *name, enum cache_precision *ret, struct er
 enum cache_precision cache_precision_resolve(enum cache_precision wish, enum precision p);
 enum dtype cache_precision_type(enum cache_precision resolved, enum precision p);
 
-/* AUTO on a device that has `have` is the fastest precision that is safe everywhere: bf16 if the
- * device has it, else fp16, else int16, else fp32. int8 and fp8 must be asked for. */
+/* What an NVIDIA GPU of this compute capability, 7.5 or later, has. fp8 on 9.0 alone: elsewhere
+ * cuBLASLt applies no scale for each row to it. */
+precision_set precisions_of_gpu(int major, int minor);
+/* AUTO on a device that has `have` is the fastest precision that is safe everywhere: fp16 if the
+ * device has it, else bf16, else int16, else fp32. int8 and fp8 must be asked for. */
 enum precision precision_auto(precision_set have);
 /* The precision for a wish on such a device: AUTO and the three int8 ones become one that it has,
  * others stay as they are. The result need not be in `have`. */

@@ -9,18 +9,6 @@
 #define CUDA_MAJOR(v) ((v) / 1000)
 #define CUDA_MINOR(v) ((v) % 1000 / 10)
 
-/* Kernels run on every sm of 7.5 and later, as code or through PTX. */
-static precision_set precisions_of(int sm)
-{
-    precision_set have = 1u << PRECISION_F32 | 1u << PRECISION_F16 | 1u << PRECISION_INT8;
-
-    if (sm >= 80)
-        have |= 1u << PRECISION_TF32 | 1u << PRECISION_BF16;
-    if (sm >= 89)
-        have |= 1u << PRECISION_FP8;
-    return have;
-}
-
 static int driver_missing(struct err *err)
 {
     return err_set(
@@ -106,7 +94,7 @@ int cuda_device_describe(int ordinal, struct cuda_device *ret, struct err *err)
         .minor = p.minor,
         .memory_total = p.totalGlobalMem,
         .processors = (uint32_t)p.multiProcessorCount,
-        .have = precisions_of(p.major * 10 + p.minor),
+        .have = precisions_of_gpu(p.major, p.minor),
     };
     snprintf(ret->name, sizeof(ret->name), "%.63s", p.name);
     format_uuid(&p.uuid, ret->uuid, sizeof(ret->uuid));

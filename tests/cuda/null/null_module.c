@@ -60,12 +60,8 @@ static int read_devices(struct cuda_device *ret, uint32_t *count, struct err *er
                                   .major = major,
                                   .minor = minor,
                                   .memory_total = memory[i],
-                                  .processors = 132};
-        d->have = 1u << PRECISION_F32 | 1u << PRECISION_F16 | 1u << PRECISION_INT8;
-        if (major >= 8)
-            d->have |= 1u << PRECISION_TF32 | 1u << PRECISION_BF16;
-        if (major * 10 + minor >= 89)
-            d->have |= 1u << PRECISION_FP8;
+                                  .processors = 132,
+                                  .have = precisions_of_gpu(major, minor)};
         snprintf(d->name, sizeof(d->name), "%.63s",
                  get_setting("NIGHTSHIFT_NULL_NAME", "NVIDIA H200"));
         snprintf(d->uuid, sizeof(d->uuid), "GPU-00000000-0000-0000-0000-%012u", i);

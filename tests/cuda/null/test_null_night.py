@@ -97,6 +97,21 @@ class NullNight(night.Night):
         # What is remembered was not measured again.
         self.assertEqual(rates, self.sql("SELECT s.name, t.rate FROM tuning t JOIN stage s USING (model_hash) ORDER BY 1"))
 
+    def test_fp8_is_for_one_capability_alone(self):
+        def plan(capability, precision, status):
+            said = self.nightshift("plan", "--json", "--devices=cuda:0", "--precision=" + precision, status=status,
+                                   env={"NIGHTSHIFT_NULL_CC": capability})
+            return json.loads(said.out)["stages"][0]["devices"][0]
+
+        for capability in ("8.6", "8.9", "9.0", "10.0", "12.0"):
+            with self.subTest(capability):
+                self.assertEqual("fp16", plan(capability, "auto", 0)["precision"])
+                if capability == "9.0":
+                    self.assertEqual("fp8", plan(capability, "fp8", 0)["precision"])
+                else:
+                    self.assertIn("it has no fp8; it has fp32, tf32, fp16, bf16, int8",
+                                  plan(capability, "fp8", 69)["why"])
+
     def test_calls_are_counted(self):
         self.run_night("--devices=cuda:0")
         total, devices = counts(os.path.join(self.dir, "counts.*"))
