@@ -69,7 +69,7 @@ class NullNight(night.Night):
         self.assertEqual([(2 * len(RECORDINGS),)], self.sql("SELECT count(DISTINCT task_id) FROM embedding"))
 
     def test_plan_foretells_the_host(self):
-        """Within a factor of two: the constants are of another machine, and others may load this one."""
+        """How near it is: tools/dev/bench/night."""
         archive = os.path.join(self.dir, "long")
         os.makedirs(archive)
         for i in range(2):
@@ -87,13 +87,7 @@ class NullNight(night.Night):
         said = self.nightshift("plan", "--devices=cuda:0", status=0).out
         self.assertRegex(said, r"(?m)^    diarize +\d+\.\d{3} measured +\d+\.\d\d estimate$")
         self.assertRegex(said, r"(?m)^Bound by   the processor's \d+ cores? \(estimate\)\. Busy: devices \d+ %, cores 100 %,")
-        before = os.times()
         self.run_to_end("--devices=cuda:0")
-        after = os.times()
-        spent = after.children_user + after.children_system - before.children_user - before.children_system
-        foretold = plan["night"]["core_seconds"] * plan["night"]["cores"]
-        self.assertLess(spent / foretold, 2)
-        self.assertGreater(spent / foretold, 0.5)
         # What is remembered was not measured again.
         self.assertEqual(rates, self.sql("SELECT s.name, t.rate FROM tuning t JOIN stage s USING (model_hash) ORDER BY 1"))
 
