@@ -28,8 +28,9 @@ def models_folder(folder, name, voice_activity):
         os.symlink(cache.voice_activity(), os.path.join(folder, "silero-vad"))
 
 
-def transcribe(recordings, model="base", options=(), run_options=(), program=PROGRAM, precision="fp32", timeout=None):
-    """options: of enqueue."""
+def transcribe(recordings, model="base", options=(), run_options=(), program=PROGRAM, precision="fp32", timeout=None,
+               environment=None):
+    """options: of enqueue; environment: more of it, such as NIGHTSHIFT_CPU."""
     ret = Heard()
     # On a busy machine one thread is faster than several that wait for each other; for peers, too.
     threads = ["--threads", os.environ[THREADS]] if os.environ.get(THREADS) else []
@@ -39,7 +40,7 @@ def transcribe(recordings, model="base", options=(), run_options=(), program=PRO
         models_folder(models, model, "--vad=off" not in options)
         env = {k: v for k, v in os.environ.items() if not k.startswith(("XDG_", "HF_", "NIGHTSHIFT"))}
         env.update(HOME=place, NIGHTSHIFT_CATALOG=catalog, NIGHTSHIFT_MODELS=models, NIGHTSHIFT_DEVICES="cpu",
-                   NO_COLOR="1", LC_ALL="C.UTF-8")
+                   NO_COLOR="1", LC_ALL="C.UTF-8", **(environment or {}))
 
         def call(*args):
             done = subprocess.run([program, *args], stdin=subprocess.DEVNULL, capture_output=True, env=env,

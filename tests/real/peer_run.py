@@ -2,24 +2,44 @@
 """peer_run.py PEER WEIGHTS FILE...: a line of JSON for each file: [[begin, end, language, text], ...].
 
 Of PEER+words each has [[begin, end, word], ...] behind these. Runs in the peer's environment. The defaults are those of
-the peers' own command lines and classes: five beams.
+the peers' own command lines and classes: five beams; $NIGHTSHIFT_REAL_BEAMS are others. faster-whisper:TYPE computes in
+another type than float32.
 """
 import json
 import os
 import sys
 
 
-def faster_whisper(weights, batched, times):
+THREADS = int(os.environ.get("NIGHTSHIFT_REAL_THREADS", 0))
+BEAMS = int(os.environ.get("NIGHTSHIFT_REAL_BEAMS", 5))
+
+
+def faster_whisper(weights, batched, times, compute):
     from faster_whisper import BatchedInferencePipeline, WhisperModel
 
-    model = WhisperModel(weights, device="cpu", compute_type="float32",
-                         cpu_threads=int(os.environ.get("NIGHTSHIFT_REAL_THREADS", 0)))
+    model = WhisperModel(weights, device="cpu", compute_type=compute, cpu_threads=THREADS)
     listener = BatchedInferencePipeline(model) if batched else model
 
     def hear(path):
-        segments, info = listener.transcribe(path, beam_size=5, word_timestamps=times)
+        segments, info = listener.transcribe(path, beam_size=BEAMS, word_timestamps=times)
         return [(s.start, s.end, info.language, s.text.strip(), [(w.start, w.end, w.word) for w in s.words or ()])
                 for s in segments]
+    return hear
+
+
+def openvino(weights):
+    import wave
+
+    import numpy
+    import openvino_genai
+
+    pipeline = openvino_genai.WhisperPipeline(weights, "CPU", INFERENCE_NUM_THREADS=THREADS)
+
+    def hear(path):
+        with wave.open(path) as file:
+            samples = numpy.frombuffer(file.readframes(file.getnframes()), numpy.int16)
+        result = pipeline.generate((samples / 32768).astype(numpy.float32), return_timestamps=True, num_beams=BEAMS)
+        return [(c.start_ts, c.end_ts, "", c.text.strip()) for c in result.chunks or ()]
     return hear
 
 
@@ -42,7 +62,7 @@ def openai_whisper(weights, times):
     model.register_buffer("alignment_heads", mask.to_sparse(), persistent=False)
 
     def hear(path):
-        r = whisper.transcribe(model, path, beam_size=5, best_of=5, fp16=False, word_timestamps=times)
+        r = whisper.transcribe(model, path, beam_size=BEAMS, best_of=5, fp16=False, word_timestamps=times)
         return [(s["start"], s["end"], r["language"], s["text"].strip(),
                  [(w["start"], w["end"], w["word"]) for w in s.get("words", ())]) for s in r["segments"]]
     return hear
@@ -77,10 +97,13 @@ def openai_name(name):
 
 def main(peer, weights, *files):
     peer, _, times = peer.partition("+")
-    if peer == "openai-whisper":
+    peer, _, compute = peer.partition(":")
+    if peer == "openvino":
+        hear = openvino(weights)
+    elif peer == "openai-whisper":
         hear = openai_whisper(weights, bool(times))
     else:
-        hear = faster_whisper(weights, peer.endswith("batched"), bool(times))
+        hear = faster_whisper(weights, peer.endswith("batched"), bool(times), compute or "float32")
     for path in files:
         print(json.dumps([s if times else s[:4] for s in hear(path)], ensure_ascii=False), flush=True)
 
