@@ -529,7 +529,7 @@ static int most_first(const void *a, const void *b)
 /* All stages and the host at once. */
 static int estimate_night(struct plan *p, struct err *err)
 {
-    struct night_stage *stages = calloc(p->stage_count, sizeof(*stages));
+    struct night_stage *stages = calloc(p->stage_count + 1, sizeof(*stages));
     struct night n = {
         .stages = stages, .count = p->stage_count, .gpus = p->gpus, .cores = p->cores};
     double hours = 0, decode_s = 0;
@@ -672,7 +672,6 @@ void plan_model_ready(struct plan_model *m, const char *name, const char *dir)
     double rows = transcribe_rows(&m->params);
 
     read_shape(m, dir);
-
     m->placement = (struct placement_model){
         .name = name,
         .hash = m->hash,
