@@ -1,5 +1,6 @@
 #include "store/parting/parting.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -54,15 +55,18 @@ static int read_part_identity(struct store *part, struct parting_about *ret, str
 }
 
 /* A try that ended in order has an end event; a killed one has none. A try that left a checkpoint
- * has not failed, however it ended: nodes die, and time runs out without a word. Only the last
- * thousand tries are read. */
+ * has not failed, however it ended: nodes die, and time runs out without a word. Each try says how
+ * many shards it found done; the clocks of nodes cannot be compared. Only the last thousand tries
+ * are read. */
 static const char sql_tries[] =
-    "WITH try AS (SELECT event_id, at, lead(event_id, 1, 9e18) OVER w AS next_id, "
-    "lead(at, 1, '~') OVER w AS next_at FROM event WHERE kind = 'part-try' "
+    "WITH try AS (SELECT event_id, CAST(text AS INTEGER) AS found, "
+    "lead(event_id, 1, 9e18) OVER w AS next_id, "
+    "lead(CAST(text AS INTEGER), 1, (SELECT count(*) FROM shard)) OVER w AS next_found "
+    "FROM event WHERE kind = 'part-try' "
     "WINDOW w AS (ORDER BY event_id) ORDER BY event_id DESC LIMIT 1000), "
-    "judged AS (SELECT t.event_id, NOT EXISTS (SELECT 1 FROM event e WHERE e.kind = 'part-end' "
-    "AND e.event_id > t.event_id AND e.event_id < t.next_id) AND NOT EXISTS (SELECT 1 FROM shard s "
-    "WHERE s.done_at >= t.at AND s.done_at < t.next_at) AS failed FROM try t) "
+    "judged AS (SELECT t.event_id, t.found = t.next_found AND NOT EXISTS "
+    "(SELECT 1 FROM event e WHERE e.kind = 'part-end' "
+    "AND e.event_id > t.event_id AND e.event_id < t.next_id) AS failed FROM try t) "
     "SELECT (SELECT count(*) FROM event WHERE kind = 'part-try'), ifnull(sum(failed), 0), "
     "ifnull((SELECT failed FROM judged ORDER BY event_id DESC LIMIT 1), 0) FROM judged";
 
@@ -109,7 +113,18 @@ int parting_about(struct store *part, struct parting_about *ret, struct err *err
 
 int parting_try_begins(struct store *part, const char *text, struct err *err)
 {
-    return store_event(part, "part-try", 0, "", text, err);
+    sqlite3_stmt *stmt = NULL;
+    char with_found[256];
+    long long found;
+    int rc = db_first(part, &stmt, err, "SELECT count(*) FROM shard", "");
+
+    if (rc != 1)
+        return rc;
+    found = sqlite3_column_int64(stmt, 0);
+    sqlite3_reset(stmt);
+    snprintf(with_found, sizeof(with_found), "%lld shard%s done before, %s", found,
+             found == 1 ? "" : "s", text);
+    return store_event(part, "part-try", 0, "", with_found, err);
 }
 
 int parting_try_ends(struct store *part, const char *text, struct err *err)

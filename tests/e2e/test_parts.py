@@ -275,7 +275,7 @@ class Parts(night.Night):
         done = self.ask(path, SHARDS)[0][0]
         self.assertGreater(done, 0)
         self.assertEqual(
-            [("part-end", "interrupted"), ("part-try", "job 7_0, on " + os.uname().nodename)],
+            [("part-end", "interrupted"), ("part-try", "0 shards done before, job 7_0, on " + os.uname().nodename)],
             self.ask(path, "SELECT kind, text FROM event WHERE kind LIKE 'part-%' ORDER BY 1"))
         # What was done is taken up; what is left of a try that was killed is what it wrote back.
         run = self.start_run("--part", path, "--slots=1", "--threads=1", "--write-back=1s", env=env)
