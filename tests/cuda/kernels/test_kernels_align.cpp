@@ -25,7 +25,7 @@ static void check_scores(enum dtype type, uint32_t capacity, uint32_t keys, int6
     matrix mq(type, 5, heads * (int64_t)HEAD, q, gap, gap % 2);
     array<struct token_row> where(rows);
     struct kv kv = {type,   heads, capacity, slots, stride * dtype_size(type), device.tensor().data,
-                    nullptr};
+                    nullptr, nullptr};
 
     cache = device.get();
     q = mq.get();
@@ -192,7 +192,7 @@ TEST(test_empty)
 {
     struct tensor none = {DTYPE_F32, 0, 8, 8, nullptr, nullptr},
                   many = {DTYPE_F32, 65536, 64, 64, nullptr, nullptr};
-    struct kv kv = {DTYPE_F32, 1, 4, 1, 2048, nullptr, nullptr};
+    struct kv kv = {DTYPE_F32, 1, 4, 1, 2048, nullptr, nullptr, nullptr};
 
     const struct align_window window = {65536, 8, 0, 0};
 

@@ -24,7 +24,7 @@ struct caches {
     struct kv kv(const matrix &m) const
     {
         return {type,   heads, capacity, slots, slot_stride * dtype_size(type), m.tensor().data,
-                nullptr};
+                nullptr, nullptr};
     }
     matrix on_device() const { return matrix(type, slots, (int64_t)slot_stride, values); }
     void put(uint32_t slot, uint32_t key, const float *k, const float *v)
@@ -339,7 +339,7 @@ TEST(test_attention_of_eight_bits)
                 matrix mq(type, (int64_t)looks.size(), cols, q),
                     out(type, (int64_t)looks.size(), cols), one(type, 1, cols);
                 array<uint8_t> device(std::vector<uint8_t>(3 * stride, 0x81));
-                struct kv kv = {DTYPE_I8, heads, n + 1, 3, stride, device.p, nullptr};
+                struct kv kv = {DTYPE_I8, heads, n + 1, 3, stride, device.p, nullptr, nullptr};
                 std::vector<struct token_row> rows;
                 std::vector<double> want;
 
@@ -397,7 +397,7 @@ TEST(test_attention_of_eight_bits)
 TEST(test_too_many_rows)
 {
     struct tensor q = {DTYPE_F32, 65536, HEAD, HEAD, nullptr, nullptr};
-    struct kv kv = {DTYPE_F32, 1, 4, 1, 2048, nullptr, nullptr};
+    struct kv kv = {DTYPE_F32, 1, 4, 1, 2048, nullptr, nullptr, nullptr};
 
     assert_int_not_equal(k_attention_rows(nullptr, q, kv, nullptr, 1, q), 0);
     q.rows = 0;
