@@ -10,6 +10,7 @@
 #include "tests/unit/stages/fake_silero.h"
 #include "tests/unit/stages/fake_whisper.h"
 #include "tests/unit/stages/recording.h"
+#include "workers/models/whisper/whisper.h"
 
 #define SLOTS 6
 
@@ -71,6 +72,38 @@ TEST_SETUP(test_early_end, setup)
     assert_string_equal(recording_text(&r), "[0-9900 farmer][9984-24000 tuesday]");
     assert_int_equal(r.windows, 2);
     accounts(&r, 24000, 0, 0);
+}
+
+static uint32_t windows, sparse_windows, pieces, sparse_pieces;
+
+/* The whole is longer than 15 s in the recordings below, and its pieces are not. */
+static void count_sparse(const struct asr_window *w)
+{
+    bool whole = w->n > SECONDS(15);
+
+    windows += whole;
+    sparse_windows += whole && w->sparse_silence;
+    pieces += !whole;
+    sparse_pieces += !whole && w->sparse_silence;
+}
+
+/* The silence behind a piece is always sparse, that of a whole window if it was wished. */
+TEST_SETUP(test_sparse_silence, setup)
+{
+    static struct recording r;
+
+    r = (struct recording){.parts = {{SECONDS(9.9), 0}, {SECONDS(14.1), 1}}};
+    SAY(0, T(0), FARMER, T(9.9));
+    fake.on_window = count_sparse;
+    transcribe_with(&r, 1);
+    assert_int_equal(windows, 1);
+    assert_int_equal(pieces, 1);
+    assert_int_equal(sparse_windows, 0);
+    assert_int_equal(sparse_pieces, 1);
+    params.sparse_silence = true;
+    transcribe_with(&r, 1);
+    assert_int_equal(sparse_windows, 1);
+    assert_int_equal(sparse_pieces, 2);
 }
 
 TEST_SETUP(test_late_begin, setup)

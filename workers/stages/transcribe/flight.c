@@ -289,6 +289,13 @@ static void take_off(struct slot *slot, struct lane_window *w)
     decoding_begin(slot->decoding, lane_window_seed(w), previous, n);
 }
 
+/* A piece of a window is mostly short, and only adds to what the whole says: its language, or text
+ * for speech that had none. On the real recordings no word changes by it (docs/measurements.md). */
+static bool has_sparse_silence(const struct lane_window *w)
+{
+    return w->whole || w->lane->policy->params->sparse_silence;
+}
+
 /* At most `most` windows. */
 static int gather_new_windows(struct flight *f, struct lane *lanes, uint32_t most, uint32_t *n,
                               struct err *err)
@@ -310,9 +317,10 @@ static int gather_new_windows(struct flight *f, struct lane *lanes, uint32_t mos
         }
         take_off(slot, w);
         slot->wave = f->waves_begun + 1;
-        f->windows[(*n)++] =
-            (struct asr_window){(uint32_t)(slot - f->slots), pcm, (size_t)w->samples,
-                                w->lane->policy->params->sparse_silence};
+        f->windows[(*n)++] = (struct asr_window){.slot = (uint32_t)(slot - f->slots),
+                                                 .pcm = pcm,
+                                                 .n = (size_t)w->samples,
+                                                 .sparse_silence = has_sparse_silence(w)};
         slot = free_slot(f);
     }
     return 0;

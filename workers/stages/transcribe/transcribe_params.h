@@ -51,7 +51,7 @@ struct transcribe_params {
     uint32_t suppress_count;
     bool suppress_model; /* true: the model's own list holds as well ("-1" in the list) */
 
-    bool sparse_silence; /* asr_model.h, struct asr_window */
+    bool sparse_silence; /* of whole windows, too: asr_model.h, struct asr_window */
 
     /* Languages */
     bool multilingual; /* each window's own language */
