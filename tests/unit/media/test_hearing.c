@@ -232,6 +232,29 @@ static void two_that_cancel_out_do_not_change_places(void **state)
     outcome_free(&o);
 }
 
+/* Samples of float32 that are not finite say nothing of what two channels do to each other: the
+ * tone beside it is heard in the same frame. */
+static void damaged_samples_cost_no_others(void **state)
+{
+    static const char *const damaged[] = {"1/0", "-1/0", "0/0"};
+
+    (void)state;
+    need_tools("ffmpeg");
+    for (int i = 0; i < 6; i++) {
+        char bad[64];
+        struct outcome o;
+
+        snprintf(bad, sizeof(bad), "if(between(n\\,8000\\,8002)\\,%s\\,0)", damaged[i / 2]);
+        sh("ffmpeg -v error -nostdin -y -f lavfi -i 'aevalsrc=%s|%s:s=16000:d=1:c=stereo' "
+           "-c:a pcm_f32le damaged.wav",
+           i % 2 ? bad : "0.3*sin(2*PI*t*300)", i % 2 ? "0.3*sin(2*PI*t*300)" : bad);
+        o = apart("damaged.wav", HEARING_MIX, 0);
+        assert_int_equal(o.rc, 0);
+        assert_true(fabs(power(&o, 0.501, 0.511) - 0.15 / sqrt(2)) < 0.01);
+        outcome_free(&o);
+    }
+}
+
 /* A plug that was turned in the middle of a recording. */
 static void a_channel_may_be_inverted_for_a_while(void **state)
 {
@@ -686,6 +709,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_mix_has_what_no_source_has),
     cmocka_unit_test(two_that_cancel_out_do_not_change_places),
     cmocka_unit_test(a_channel_may_be_inverted_for_a_while),
+    cmocka_unit_test(damaged_samples_cost_no_others),
     cmocka_unit_test(a_voice_is_heard_on_whichever_channel),
     cmocka_unit_test(of_two_that_cancel_out_one_is_heard),
     cmocka_unit_test(noise_beside_a_voice_is_left_out),

@@ -288,8 +288,8 @@ static int find_opposed_channel(struct resampler *r, const AVFrame *f)
         both += 2 * sum_products(a, b, n);
     }
     both += left + right; /* of (a + b)^2 */
-    if (both >= 0.1 * (left + right))
-        return -1;
+    if (!(both < 0.1 * (left + right)))
+        return -1; /* also where a sample is not finite */
     left *= r->louder == 1 ? LOUDER : 1;
     right *= r->louder == 2 ? LOUDER : 1;
     r->louder = left >= right ? 1 : 2;
