@@ -333,6 +333,17 @@ static void near_eight_bits(struct tensor t, const double *want, size_t n)
     free(got);
 }
 
+/* Rows of x as often as a tail counts them; returns how many that are. */
+static uint32_t repeat_rows(struct key_tail tail, const float *x, size_t columns, float *ret)
+{
+    uint32_t n = 0;
+
+    for (uint32_t j = 0; j < tail.keys; j++)
+        for (uint32_t c = 0; c < (j < tail.dense ? 1 : tail.times); c++, n++)
+            memcpy(ret + n * columns, x + j * columns, columns * sizeof(*x));
+    return n;
+}
+
 /* Keys of a tail count as if they were repeated. Two windows in a cache of 3 slots, each with its
  * own tail, and the third whole. type: of what is stored, cache: of what is looked at. */
 static void one_tail(enum dtype type, enum dtype cache, uint32_t keys, uint32_t dense,
@@ -357,13 +368,9 @@ static void one_tail(enum dtype type, enum dtype cache, uint32_t keys, uint32_t 
 
     snprintf(shape, sizeof(shape), "%u keys, from %u on %u times", keys, dense, times);
     for (uint32_t i = 0; i < SLOTS; i++) {
-        uint32_t n = 0;
+        uint32_t n = repeat_rows(tails[i], k, D, lk);
 
-        for (uint32_t j = 0; j < keys; j++)
-            for (uint32_t c = 0; c < (j < tails[i].dense ? 1 : tails[i].times); c++, n++) {
-                memcpy(lk + (size_t)n * D, k + (size_t)j * D, sizeof(*k) * D);
-                memcpy(lv + (size_t)n * D, v + (size_t)j * D, sizeof(*v) * D);
-            }
+        repeat_rows(tails[i], v, D, lv);
         for (uint32_t r = 0; r < keys; r++)
             for (uint32_t h = 0; h < HEADS; h++)
                 reference_attend(q + r * D + h * HEAD, lk + h * HEAD, lv + h * HEAD, D, n,
@@ -402,6 +409,64 @@ static void one_tail(enum dtype type, enum dtype cache, uint32_t keys, uint32_t 
     free(q);
 }
 
+/* A slot has as many keys as the window that it holds: what a longer one left there, which was no
+ * number, is not seen. */
+static void tails_after_others(enum dtype type, enum dtype cache)
+{
+    enum { D = 2 * HEAD, LONG = 203, SLOTS = 3, ROWS = 6 };
+    static const uint32_t slots[SLOTS] = {2, 0, 1};
+    static const struct key_tail tails[SLOTS] = {{51, 20, 8}, {LONG, LONG, 1}, {97, 96, 3}};
+    static const struct token_row rows[ROWS] = {{.cross = 1}, {.cross = 0}, {.cross = 0},
+                                                {.cross = 2}, {.cross = 2}, {.cross = 1}};
+    float *q = values(ROWS * D, type, 2.0f, 1), *poison = malloc(sizeof(*poison) * LONG * D);
+    struct tensor tq = tensor_new(type, ROWS, D, q), to = tensor_new(type, ROWS, D, NULL);
+    struct tensor bad;
+    struct kv kv = kv_new(cache, 2, LONG + 2, SLOTS);
+    struct token_row *on_device = rows_new(rows, ROWS);
+    double want[ROWS * D];
+    struct err e;
+
+    for (size_t i = 0; i < (size_t)LONG * D; i++)
+        poison[i] = NAN;
+    bad = tensor_new(type, LONG, D, poison);
+    for (uint32_t i = 0; i < SLOTS; i++) {
+        const struct key_tail *t = &tails[slots[i]];
+        uint32_t n = t->dense + (t->keys - t->dense) * t->times;
+        float *k = values(t->keys * D, type, 1.0f, i + 5), *v = values(t->keys * D, type, 1.0f, i);
+        float *lk = malloc(sizeof(*lk) * n * D), *lv = malloc(sizeof(*lv) * n * D);
+        struct tensor tk = tensor_new(type, t->keys, D, k), tv = tensor_new(type, t->keys, D, v);
+
+        repeat_rows(*t, k, D, lk);
+        repeat_rows(*t, v, D, lv);
+        for (uint32_t r = 0; r < ROWS; r++)
+            for (uint32_t h = 0; h < 2 && rows[r].cross == (int32_t)slots[i]; h++)
+                reference_attend(q + r * D + h * HEAD, lk + h * HEAD, lv + h * HEAD, D, n,
+                                 want + r * D + h * HEAD);
+        assert_ok(be->ops->kv_fill(be, kv, slots + i, 1, bad, bad, &e), e);
+        assert_ok(be->ops->kv_fill(be, kv, slots + i, 1, tk, tv, &e), e);
+        tensor_free(tk);
+        tensor_free(tv);
+        free(k);
+        free(v);
+        free(lk);
+        free(lv);
+    }
+    kv.tails = tails;
+    assert_ok(be->ops->attention_rows(be, tq, kv, on_device, LONG, to, &e), e);
+    if (cache != DTYPE_I8)
+        compare("attention_rows", type == DTYPE_F32 ? PRECISION_F32 : PRECISION_BF16, to, want,
+                "tails after others", 0);
+    else
+        near_eight_bits(to, want, ROWS * D);
+    be->ops->release(be, on_device);
+    be->ops->release(be, kv.data);
+    tensor_free(bad);
+    tensor_free(tq);
+    tensor_free(to);
+    free(poison);
+    free(q);
+}
+
 TEST(tails)
 {
     struct tensor x;
@@ -419,6 +484,8 @@ TEST(tails)
         one_tail(types[t], types[t], 100, 99, 2);
         one_tail(types[t], types[t], 61, 30, 8);
         one_tail(types[t], DTYPE_I8, 61, 30, 8);
+        tails_after_others(types[t], types[t]);
+        tails_after_others(types[t], DTYPE_I8);
     }
     x = tensor_new(DTYPE_F32, 3, HEAD, NULL);
     for (uint32_t i = 0; i < 4; i++) {

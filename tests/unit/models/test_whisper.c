@@ -12,6 +12,7 @@
 #define SLOTS 11
 #define STEPS 9
 #define VOCAB 4321
+#define EOT 2700
 
 static const struct whisper_config small = {128, 80, VOCAB, 1, 2, 256, 2, 2, 256, 1500, 448};
 
@@ -233,7 +234,7 @@ static int watch_whole(struct backend *be, uint32_t windows, struct tensor q, st
 TEST(sparse_silence)
 {
     struct rig r = {0};
-    struct asr_session *s, *batches;
+    struct asr_session *s;
     float *sparse, *mixed_in, *light;
     const uint32_t i = 4; /* 30 s / 4, less a little */
     struct err e;
@@ -273,13 +274,6 @@ TEST(sparse_silence)
     assert_memory_equal(mixed_in, wanted(&r, 1, 0), sizeof(float) * STEPS * VOCAB);
     free(mixed_in);
     whisper_session_free(s);
-    /* In a session of several windows at once it goes alone. */
-    assert_ok(whisper_session_new(r.w, (struct asr_shape){.slots = 3, .windows = 2}, &batches, &e),
-              e);
-    mixed_in = encode_and_step(batches, &r, 2, i, true);
-    assert_memory_equal(mixed_in, sparse, sizeof(float) * STEPS * VOCAB);
-    free(mixed_in);
-    whisper_session_free(batches);
     free(sparse);
     /* A device without it computes whole windows. */
     watched.attention_tail = NULL;
@@ -290,6 +284,113 @@ TEST(sparse_silence)
     whisper_session_free(s);
     r.be->ops = real;
     rig_close(&r);
+}
+
+#define NOISE 120000
+
+/* Logits of some steps, and where tokens are said. */
+struct course {
+    float logits[3][VOCAB];
+    uint32_t first_frame[6];
+    double logprob[8];
+};
+
+static const int32_t text[8] = {5, 6, 7, 8, 9, 10, 11, EOT};
+
+static void step_and_align(struct asr_session *s, const struct asr_window *w, uint32_t n,
+                           struct course *ret)
+{
+    static const struct whisper_head heads[] = {{1, 0}, {0, 1}};
+    struct asr_alignment a[4];
+    struct err e;
+
+    for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t pos = 0; pos < 3; pos++)
+            assert_ok(whisper_step(s, &(struct asr_row){w[i].slot, 0, pos, token_of(1, pos)}, 1,
+                                   ret[i].logits[pos], &e),
+                      e);
+        a[i] = (struct asr_alignment){.slot = w[i].slot,
+                                      .frames = 1 + (uint32_t)w[i].n / 320,
+                                      .tokens = text,
+                                      .n = 8,
+                                      .text = 2,
+                                      .first_frame = ret[i].first_frame,
+                                      .logprob = ret[i].logprob};
+    }
+    assert_ok(whisper_align(s, a, n, heads, 2, NULL, &e), e);
+}
+
+/* Windows of one call, some of them with sparse silence, in slots that had others before and in a
+ * session that takes two at once, have the bits that they have alone. */
+static void among_whole_windows(enum precision precision, enum cache_precision cache)
+{
+    const struct asr_shape alone = {.slots = 1, .align_heads = 2},
+                           many = {.slots = 4, .windows = 2, .align_heads = 2, .align_windows = 4};
+    const struct rules_spec rules = {.vocab = VOCAB,
+                                     .eot = EOT,
+                                     .no_speech = -1,
+                                     .timestamp_begin = EOT + 1,
+                                     .timestamp_end = EOT + 1501,
+                                     .max_initial = EOT + 51};
+    struct course *want = calloc(8, sizeof(*want)), *got = want + 4;
+    struct asr_window w[4];
+    struct asr_session *s;
+    struct asr_model *model;
+    struct backend *be;
+    float *pcm = malloc(NOISE * sizeof(*pcm));
+    struct err e;
+
+    assert_true(want && pcm);
+    for (uint32_t i = 0, seed = 1; i < NOISE; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        pcm[i] = ((float)(seed >> 8) / 8388608.0f - 1.0f) * 0.3f;
+    }
+    assert_ok(backend_open_host(0, &be, &e), e);
+    assert_ok(whisper_random(&small, 5, be, precision, &model, &e), e);
+    whisper_keep(model, cache);
+    for (uint32_t i = 0; i < 4; i++) {
+        w[i] = (struct asr_window){
+            .pcm = pcm + i, .n = 20000 + i * 30000, .sparse_silence = i % 2 == 1};
+        assert_ok(whisper_session_new(model, alone, &s, &e), e);
+        assert_ok(whisper_session_rules(s, &rules, &e), e);
+        assert_ok(whisper_encode(s, &w[i], 1, &e), e);
+        step_and_align(s, &w[i], 1, &want[i]);
+        whisper_session_free(s);
+        w[i].slot = 3 - i;
+    }
+    be->info.deterministic = false; /* or a session takes one at once */
+    assert_ok(whisper_session_new(model, many, &s, &e), e);
+    assert_int_equal(s->windows, 2);
+    assert_ok(whisper_session_rules(s, &rules, &e), e);
+    for (int round = 0; round < 2; round++) {
+        for (uint32_t i = 0; i < 4; i++)
+            w[i].sparse_silence = i % 2 == (round ? 1 : 0);
+        assert_ok(whisper_encode(s, w, 4, &e), e);
+        step_and_align(s, w, 4, got);
+    }
+    for (uint32_t i = 0; i < 4; i++) {
+        assert_memory_equal(got[i].logits, want[i].logits, sizeof(got[i].logits));
+        assert_memory_equal(got[i].first_frame, want[i].first_frame, sizeof(got[i].first_frame));
+        assert_memory_equal(got[i].logprob, want[i].logprob, sizeof(got[i].logprob));
+    }
+    whisper_session_free(s);
+    whisper_free(model);
+    backend_close(be);
+    free(want);
+    free(pcm);
+}
+
+TEST(sparse_silence_among_whole_windows)
+{
+    struct backend_info info;
+
+    backend_host_info(&info);
+    among_whole_windows(PRECISION_F32, CACHE_8);
+    if (!(info.have & 1u << PRECISION_BF16)) {
+        print_message("SKIPPED: bf16, which this processor has not\n");
+        return;
+    }
+    among_whole_windows(PRECISION_BF16, CACHE_16);
 }
 
 TEST(sessions_refuse)
