@@ -107,7 +107,7 @@ TEST(beams_words_and_voice_take_more)
     assert_int_equal(of("{\"best_of\":5}", &host, 8, 1), beams);
     /* Nobody knows its heads: as many as a session takes. */
     assert_int_equal(of("{\"word_timestamps\":true}", &host, 8, 1) - greedy,
-                     UINT64_C(65) * 448 * 1500 * 4 + 448 * 4 + UINT64_C(64) * 1536 * 2 * 8);
+                     UINT64_C(65) * 448 * 1500 * 4 + 448 * 4 + UINT64_C(8) * 64 * 1536 * 2 * 8);
     assert_int_equal(of(voice, &host, 8, 1) - greedy, silero_predict_bytes(1));
 }
 

@@ -96,20 +96,24 @@ static uint64_t scratch_bytes(const struct whisper_config *c, enum precision p, 
            (integers ? precision_product_bytes(p, rows, widest) : 0);
 }
 
+#define ALIGNED_AT_ONCE 16 /* windows by a GPU: K_ALIGN_WINDOWS in gpu/cuda/kernels.h */
+
 /* The buffers of whisper_align, and what a GPU keeps of each head's columns while it aligns (mean
- * and deviation in float64); rows: those that a step has. */
+ * and deviation in float64) of all windows of a call: short ones are more than align_windows. rows:
+ * those that a step has. */
 static uint64_t align_bytes(const struct whisper_config *c, struct asr_shape shape, uint64_t rows,
                             uint64_t size)
 {
     uint64_t windows = shape.align_windows ? shape.align_windows : 1;
     uint64_t tokens = windows * c->max_target_positions;
     uint64_t more = windows > 1 && tokens > rows ? tokens - rows : 0;
+    uint64_t at_once = shape.slots < ALIGNED_AT_ONCE ? shape.slots : ALIGNED_AT_ONCE;
 
     if (!shape.align_heads)
         return 0;
     return (shape.align_heads + 1) * tokens * WHISPER_POSITIONS * sizeof(float) +
            tokens * sizeof(uint32_t) + more * pass_row_bytes(c, size) +
-           2 * windows * shape.align_heads * BACKEND_MAX_KEYS * sizeof(double);
+           2 * at_once * shape.align_heads * BACKEND_MAX_KEYS * sizeof(double);
 }
 
 uint64_t whisper_predict_bytes(const struct whisper_config *c, enum precision precision,
