@@ -24,12 +24,12 @@ static const char *type_name(enum dtype type)
  * 16-bit results: 2^-8 and 2^-10, once and twice what rounding the result itself may cost;
  * attention twice that, since it rounds its weights too, and what they weigh partly cancels; GELU
  * on a GPU as well, where it is a kernel after the product, which has been rounded once by then
- * (cuBLASLt's own in bf16 is less than 4.8e-4 off besides, an eighth of the rounding). A sum with
- * what stood there four times on a GPU: cuBLASLt may round the product before it adds, and its bias
- * before that, and where the values are at most 1 and the results' largest is more, the bias is at
- * most that and the product twice that: 1 + 2 + 1 roundings of it.
- * Products: tf32 and 8-bit ones round their inputs, to 11 bits, to 1/254 of a row's largest value,
- * and to 4 bits; in a sum of many that is a random walk. */
+ * (cuBLASLt's own is less than 4.8e-4 off besides, an eighth of bf16's bound and half of fp16's). A
+ * sum with what stood there four times on a GPU: cuBLASLt may round the product before it adds, and
+ * its bias before that, and where the values are at most 1 and the results' largest is more, the
+ * bias is at most that and the product twice that: 1 + 2 + 1 roundings of it. Products: tf32 and
+ * 8-bit ones round their inputs, to 11 bits, to 1/254 of a row's largest value, and to 4 bits; in a
+ * sum of many that is a random walk. */
 static double tolerance(const char *what, enum precision p, enum dtype result)
 {
     double bound = result == DTYPE_F32 ? 5e-6 : result == DTYPE_BF16 ? 0x1p-8 : 0x1p-10;
