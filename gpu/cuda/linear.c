@@ -8,9 +8,9 @@
  *       columns, as the kernels of 8-bit products want. In pieces, so that the int32 sums stay in
  *       bounds.
  * fp8:  rows of x and of W to e4m3, each with its own scale (a scale over the batch would make a
- *       window depend on its neighbours), which cuBLASLt applies on sm_90, the only one
- *       that is said to have fp8. Where it refuses, its plain float32 sums are scaled as int8's
- * are. LINEAR_ROWS are bf16: see precision.h.
+ *       window depend on its neighbours), which cuBLASLt applies on sm_90, the only one that is
+ *       said to have fp8. Where it refuses, its plain float32 sums are scaled as int8's are.
+ *       LINEAR_ROWS are bf16: see precision.h.
  *
  * Inputs that only products read may be DTYPE_E4M3, and so may GELU's results: then y itself holds
  * the sums for a moment, in bf16, and one kernel makes 8 bits of them in place.

@@ -201,7 +201,7 @@ void host_linear_free(struct backend *be, struct linear *l)
     free(l);
 }
 
-/* The prepared product of this kind; the oldest but the first gives way when there are too many. */
+/* The prepared product of this kind; the oldest gives way when there are too many. */
 static int wide_find(struct host *h, struct linear *l, int64_t rows, enum epilogue epilogue,
                      enum dtype y_type, struct wide **ret, struct err *err)
 {
