@@ -520,6 +520,24 @@ TEST(bad_weights)
     refused("bad");
 }
 
+/* As where a precision has too small a range. */
+TEST(a_vector_that_overflows)
+{
+    struct formula_tensor *t = formula_find(formula, "audio_projection.linear2.weight"), kept = *t;
+    const struct clap_audio audio = {pcm, 70001};
+    struct clap *c = NULL;
+    float v[SIZE];
+    struct err e;
+
+    t->plus = 3e38f;
+    assert_int_equal(clap_model_write(&shape, formula, "bad"), 0);
+    *t = kept;
+    assert_ok(clap_load("bad", be, PRECISION_F32, CLAP_AUDIO, WINDOWS, &c, &e), e);
+    assert_int_equal(clap_run_audio(c, &audio, 1, v, &e), ERR_MODEL);
+    assert_non_null(strstr(e.msg, "try --precision fp32"));
+    clap_free(c);
+}
+
 TEST(negative_variance)
 {
     struct formula_tensor *t =

@@ -494,7 +494,9 @@ static int normalise_vector(const float *v, uint32_t n, float *out, struct err *
     for (uint32_t i = 0; i < n; i++)
         sum += (double)v[i] * (double)v[i];
     if (!isfinite(sum))
-        return err_set(err, ERR_MODEL, "a text's vector is no number: are the weights damaged?");
+        return err_set(err, ERR_MODEL,
+                       "a text's vector is not a number; the model's weights are damaged, or the "
+                       "precision is too low for it: try --precision fp32");
     if (!(sum > 0.0))
         return err_set(err, ERR_MODEL, "a text's vector is zero: are the weights damaged?");
     scale = 1.0 / fmax(sqrt(sum), 1e-12); /* as PyTorch's normalize */

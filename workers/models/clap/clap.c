@@ -350,7 +350,9 @@ static int normalise_vector(float *v, uint32_t size, struct err *err)
         sum += (double)v[i] * (double)v[i];
     length = sqrt(sum);
     if (!(length > 0.0 && length < (double)INFINITY))
-        return err_set(err, ERR_MODEL, "CLAP computed something that is no number");
+        return err_set(err, ERR_MODEL,
+                       "a vector of CLAP is not a number, or is zero; its weights are damaged, or "
+                       "the precision is too low for it: try --precision fp32");
     for (uint32_t i = 0; i < size; i++)
         v[i] = (float)((double)v[i] / length);
     return 0;
