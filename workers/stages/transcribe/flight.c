@@ -290,7 +290,8 @@ static void take_off(struct slot *slot, struct lane_window *w)
 }
 
 /* A piece of a window is mostly short, and only adds to what the whole says: its language, or text
- * for speech that had none. On the real recordings no word changes by it (docs/measurements.md). */
+ * for speech that had none. In real recordings of one language no word changes by it, and in those
+ * of two fewer are wrong (docs/measurements.md). */
 static bool has_sparse_silence(const struct lane_window *w)
 {
     return w->whole || w->lane->policy->params->sparse_silence;
