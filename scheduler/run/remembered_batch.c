@@ -22,7 +22,8 @@ static bool is_chosen(const struct run_worker *w)
 }
 
 /* The device is named as the scheduler sees it, not as a worker would: his CUDA adds its own
- * version to the driver's. */
+ * version to the driver's. The precision is the run's, not READY's: networks that compute in
+ * float32 alone are looked up beside others. */
 static struct store_tuning_key key_of(const struct run_worker *w)
 {
     const struct device *d = &w->process.run->devices.picked->list[w->index];
@@ -37,17 +38,17 @@ static struct store_tuning_key key_of(const struct run_worker *w)
 }
 
 /* Fills in the speeds of stages beside the first. An unreadable one counts as unknown. */
-static void fill_others(struct run_worker *w, struct msg_setup *m, const char *precision)
+static void fill_others(struct run_worker *w, struct msg_setup *m)
 {
-    const struct device *d = &w->process.run->devices.picked->list[w->index];
     struct device_use *u = &w->memory.use;
+    struct store_tuning_key key = key_of(w);
     struct err err = {0};
 
+    key.decoding = "";
     for (uint32_t i = 1; i < m->stage_count; i++) {
-        const struct store_tuning_key key = {d->id, d->driver, m->stages[i].model_hash, precision,
-                                             ""};
         struct store_tuning t;
 
+        key.model_hash = m->stages[i].model_hash;
         utf8_copy(u->others[i - 1], sizeof(u->others[i - 1]), key.model_hash);
         if (store_tuning_get(w->process.run->st, &key, &t, &err) == 0) {
             m->stages[i].tuned_rate = (float)t.rate;
@@ -62,6 +63,7 @@ void remembered_fill(struct run_worker *w, struct msg_setup *m)
     struct run *run = w->process.run;
     const struct device *d = &run->devices.picked->list[w->index];
     enum precision precision = PRECISION_AUTO;
+    struct store_tuning_key key;
     struct store_tuning t;
     struct err err = {0};
     int rc;
@@ -72,12 +74,10 @@ void remembered_fill(struct run_worker *w, struct msg_setup *m)
     if (is_chosen(w) || precision_parse(m->precision, &precision, &err))
         return; /* the worker says what is wrong with it */
     precision = precision_resolve(precision, d->precisions);
-    fill_others(w, m, precision_name(precision));
-    rc = store_tuning_get(run->st,
-                          &(struct store_tuning_key){d->id, d->driver, m->stages[0].model_hash,
-                                                     precision_name(precision),
-                                                     w->memory.use.decoding},
-                          &t, &err);
+    utf8_copy(w->memory.use.precision, sizeof(w->memory.use.precision), precision_name(precision));
+    fill_others(w, m);
+    key = key_of(w);
+    rc = store_tuning_get(run->st, &key, &t, &err);
     if (rc == 0) {
         m->tuned_slots = t.slots;
         m->tuned_windows = t.windows;
@@ -142,7 +142,6 @@ void remembered_ready(struct run_worker *w, const struct msg_ready *m)
 {
     struct device_use *u = &w->memory.use;
 
-    utf8_copy(u->precision, sizeof(u->precision), m->precision);
     u->slots = m->slots;
     u->windows = m->windows;
     u->predicted = m->predicted_bytes;

@@ -88,7 +88,7 @@ struct backlog {
 
 /* How a device is used, as its worker says, and what of it is to be remembered. */
 struct device_use {
-    char precision[16];
+    char precision[16]; /* of the run, on this device */
     /* Its settings at setup, because the run may be at another stage by now. */
     char model_hash[130], decoding[SCHEDULER_DECODING_LEN];
     char others[SETUP_MAX_STAGES - 1][130]; /* hashes of the models beside it */

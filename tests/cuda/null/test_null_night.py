@@ -91,6 +91,25 @@ class NullNight(night.Night):
         # What is remembered was not measured again.
         self.assertEqual(rates, self.sql("SELECT s.name, t.rate FROM tuning t JOIN stage s USING (model_hash) ORDER BY 1"))
 
+    def test_what_is_measured_once(self):
+        """Also of a network that computes in float32 alone: as a worker's first stage, where the transcription is done,
+        and as another's companion."""
+        late = [option for option in self.options if option.startswith(("--sounds", "--embed-audio"))]
+        folders = [os.path.join(self.dir, name) for name in ("first", "companion", "first-again")]
+        for folder, name in zip(folders, RECORDINGS[1:]):
+            os.makedirs(folder)
+            os.rename(os.path.join(self.archive, name), os.path.join(folder, name))
+        for folder in folders:
+            if not folder.endswith("companion"):
+                self.enqueue(folder)
+                self.run_to_end("--devices=cuda:0")
+            self.enqueue(*late, folder)
+            self.run_to_end("--devices=cuda:0")
+            rates = self.sql("SELECT precision, rate > 0, rate = 9000 FROM tuning")
+            self.assertEqual([("fp16", 1, int(folder != folders[0]))] * 3, rates)
+            self.shell("UPDATE tuning SET rate = 9000")
+        self.assertEqual([], self.sql("SELECT 1 FROM task WHERE state <> 'done'"))
+
     def test_fp8_is_for_one_capability_alone(self):
         def plan(capability, precision, status):
             said = self.nightshift("plan", "--json", "--devices=cuda:0", "--precision=" + precision, status=status,
