@@ -289,21 +289,23 @@ static const struct {
     {{"AAC", 3.7, 12000, 88200, false}, " aac m4a mp4 m4b m4v mov aac_latm 3gp "},
     {{"Opus", 5.3, 4000, 48000, false}, " opus webm mkv "},
     {{"Vorbis", 4.2, 14000, 88200, false}, " vorbis ogg oga "},
-    {{"FLAC", 3.7, 70000, 88200, false}, " flac alac wv ape tta "},
+    {{"FLAC", 3.7, 70000, 88200, false}, " flac alac wv wavpack ape tta "},
     {{"PCM", 2.8, 176400, 88200, true}, " wav aif aiff w64 bwf au "},
+    {{"other", 5.0, 16000, 88200, false}, ""}, /* not measured: as MP3 */
 };
 
 const struct night_format *night_format(const char *format)
 {
+    const size_t other = sizeof(formats) / sizeof(formats[0]) - 1;
     char word[32];
 
     if (strncmp(format, "pcm_", 4) == 0)
         return night_format("wav");
     snprintf(word, sizeof(word), " %.28s ", format);
-    for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++)
+    for (size_t i = 0; i < other; i++)
         if (strstr(formats[i].names, word))
             return &formats[i].format;
-    return &formats[0].format;
+    return &formats[other].format;
 }
 
 /* The thread's work of all stages of this name: each recording is heard by one of them. */
@@ -317,37 +319,44 @@ static double thread_work(const struct night *n, const char *name)
     return n->gpus ? sum / n->gpus : 0;
 }
 
-void night_length(const struct night *n, struct night_length *ret)
+/* Of what hears, with the host's work beside it; or of what reads texts. */
+static struct night_length turn_length(const struct night *n, bool text)
 {
-    double together = 0, turns = 0;
+    struct night_length l = {.core_s = text ? 0 : n->hours * n->host_s};
+    double together = 0;
     bool earlier;
 
-    *ret = (struct night_length){.core_s = n->hours * n->host_s};
     for (size_t i = 0; i < n->count; i++) {
         const struct night_stage *s = &n->stages[i];
         double device = s->hours * s->device_s, thread = thread_work(n, s->name);
 
-        if (s->text) {
-            turns += fmax(device, thread);
+        if (s->text != text)
             continue;
-        }
         if (s->together)
             together = fmax(together, device);
         else
-            ret->device_s += device;
-        if (thread > ret->thread_s) {
-            ret->thread_s = thread;
-            ret->thread = s->name;
+            l.device_s += device;
+        if (thread > l.thread_s) {
+            l.thread_s = thread;
+            l.thread = s->name;
         }
-        ret->core_s += s->hours * (s->core_s + (n->gpus ? s->thread_s : 0));
+        l.core_s += s->hours * (s->core_s + (n->gpus ? s->thread_s : 0));
     }
-    earlier = together > ret->device_s;
-    ret->device_s += together;
-    ret->core_s /= n->cores ? n->cores : 1;
-    ret->seconds = fmax(ret->device_s, fmax(ret->thread_s, ret->core_s));
-    if (ret->seconds > 0)
-        ret->bound = ret->seconds == ret->core_s     ? NIGHT_CORES
-                     : ret->seconds == ret->device_s ? earlier ? NIGHT_EARLIER : NIGHT_DEVICES
-                                                     : NIGHT_THREAD;
-    ret->seconds += turns;
+    earlier = together > l.device_s;
+    l.device_s += together;
+    l.core_s /= n->cores ? n->cores : 1;
+    l.seconds = fmax(l.device_s, fmax(l.thread_s, l.core_s));
+    if (l.seconds > 0)
+        l.bound = l.seconds == l.core_s     ? NIGHT_CORES
+                  : l.seconds == l.device_s ? earlier ? NIGHT_EARLIER : NIGHT_DEVICES
+                                            : NIGHT_THREAD;
+    return l;
+}
+
+void night_length(const struct night *n, struct night_length *ret)
+{
+    const struct night_length heard = turn_length(n, false), text = turn_length(n, true);
+
+    *ret = text.seconds > heard.seconds ? text : heard;
+    ret->seconds = heard.seconds + text.seconds;
 }

@@ -103,9 +103,10 @@ struct night {
 /* NIGHT_EARLIER: what bounded the nights in which the stages were seen together. */
 enum night_bound { NIGHT_NOTHING, NIGHT_DEVICES, NIGHT_THREAD, NIGHT_CORES, NIGHT_EARLIER };
 
+/* Text has a turn of its own, behind what is heard: all but `seconds` is of the longer turn. */
 struct night_length {
     double device_s, thread_s, core_s; /* how long each has to work, side by side */
-    double seconds;                    /* the night: turns of text besides */
+    double seconds;                    /* the night: both turns */
     enum night_bound bound;            /* NIGHT_NOTHING: there is no work */
     const char *thread;                /* the stage whose thread has most to do; NULL: none */
 };
@@ -113,8 +114,8 @@ struct night_length {
 void night_length(const struct night *n, struct night_length *ret);
 
 /* Processor seconds to decode an hour of sound. format: a codec as FFmpeg names it, or the ending
- * of a file's name, in lower case. *bytes_per_s: the usual size of a second. An unknown format is
- * taken for MP3. */
+ * of a file's name, in lower case. bytes_per_s: the usual size of a second. All other formats are
+ * one, "other". */
 struct night_format {
     const char *name; /* of its class: "MP3" */
     double decode_s, bytes_per_s;

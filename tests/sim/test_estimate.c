@@ -417,6 +417,28 @@ TEST(a_thread_bounds_a_night)
     check_seconds(6, r.thread_s);
 }
 
+/* Where there is more to read than to hear, that is what bounds the night. */
+TEST(a_turn_of_text_bounds_a_night)
+{
+    const struct night_stage stages[] = {
+        {.name = "transcribe", .hours = 1, .device_s = 0.5},
+        {.name = "embed-text", .hours = 100, .device_s = 0.1, .thread_s = 0.3, .text = true},
+    };
+    struct night n = {.stages = stages, .count = 2, .hours = 1, .host_s = 4, .gpus = 1, .cores = 2};
+    struct night_length r;
+
+    night_length(&n, &r);
+    assert_int_equal(r.bound, NIGHT_THREAD);
+    assert_string_equal(r.thread, "embed-text");
+    check_seconds(10, r.device_s);
+    check_seconds(15, r.core_s);
+    check_seconds(30 + 2, r.seconds);
+    n = (struct night){.stages = stages + 1, .count = 1, .host_s = 4, .cores = 2};
+    night_length(&n, &r);
+    assert_int_equal(r.bound, NIGHT_DEVICES);
+    check_seconds(10, r.seconds);
+}
+
 /* Times seen side by side do not add up; times measured alone do. */
 TEST(stages_seen_together)
 {
@@ -447,10 +469,12 @@ TEST(formats_by_codec_or_ending)
         {"opus", "Opus"},
         {"vorbis", "Vorbis"},
         {"flac", "FLAC"},
-        {"", "MP3"},
-        {"mp3 mp2", "MP3"},
-        {"wa", "MP3"},
-        {"an-ending-that-is-longer-than-any", "MP3"},
+        {"wavpack", "FLAC"},
+        {"wmav2", "other"},
+        {"", "other"},
+        {"mp3 mp2", "other"},
+        {"wa", "other"},
+        {"an-ending-that-is-longer-than-any", "other"},
     };
 
     for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++)
