@@ -346,6 +346,20 @@ class Text(Stages):
                          {stage["source"] for stage in stages.values()})
 
 
+    def test_a_plan_of_texts_alone(self):
+        self.enqueue("--vad=off", os.path.join(self.archive, RECORDINGS[0]))
+        self.run_all()
+        self.enqueue("--no-transcribe", self.encoder, self.archive)
+        plan = self.json("plan")
+        self.assertEqual(["embed-text"], [stage["stage"] for stage in plan["stages"]])
+        night = plan["night"]
+        self.assertEqual("processor", night["bound_by"])
+        self.assertGreater(night["core_seconds"], 0)
+        self.assertEqual(max(night["core_seconds"], night["device_seconds"]), night["seconds"])
+        said = self.nightshift("plan", status=0).out
+        self.assertIn("\nBound by   the processor's ", said)
+        self.assertNotIn("decoding", said)  # nothing is decoded
+
     def test_a_transcription_that_failed_is_waited_for(self):
         """run, status and plan say the same of it."""
         for name in RECORDINGS[1:]:
@@ -368,6 +382,8 @@ class Text(Stages):
         plan = " ".join(self.nightshift("plan", status=0).out.split())
         self.assertIn("1 recording, but nothing can be done now", plan)
         self.assertNotIn("Done", plan)
+        plan = self.json("plan")
+        self.assertEqual([None] * 3, [plan[key] for key in ("seconds", "done_at", "night")])
         self.assertEqual([(1,)], self.sql("SELECT waiting FROM progress WHERE stage = 'embed-text'"))
         # What another stage says of the same file is the same trouble.
         self.enqueue("--no-transcribe", "--sounds", self.archive)

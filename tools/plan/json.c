@@ -86,6 +86,7 @@ static json_t *make_stages_json(const struct plan *p)
 
     for (uint32_t i = 0; i < p->stage_count; i++) {
         const struct plan_stage *s = &p->stages[i];
+        const double processor = s->cost.core_s + (p->gpus ? s->cost.thread_s : 0);
         json_t *o = json_pack(
             "{s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:o}", "stage", s->name, "error", s->no_model.msg,
             "recordings", (json_int_t)s->recordings, "unknown_lengths", (json_int_t)s->unknown,
@@ -101,7 +102,7 @@ static json_t *make_stages_json(const struct plan *p)
         json_object_set_new(o, "device_seconds_an_hour",
                             s->cost.device_s > 0 ? json_real(s->cost.device_s) : json_null());
         json_object_set_new(o, "processor_seconds_an_hour",
-                            json_real(s->cost.core_s + (p->gpus ? s->cost.thread_s : 0)));
+                            processor > 0 ? json_real(processor) : json_null());
         json_object_set_new(o, "speed_is",
                             json_string(s->cost.device_s <= 0 ? "unknown"
                                         : s->measured         ? "measured"
@@ -116,19 +117,25 @@ static json_t *make_night_json(const struct plan *p)
     static const char *const bounds[] = {"nothing", "devices", "thread", "processor",
                                          "earlier nights"};
     const struct night_length *n = &p->night;
-    json_t *formats = json_object();
+    const bool alone = p->gpus == 0; /* the processor is the device */
+    const char *bound = bounds[alone && n->bound != NIGHT_NOTHING ? NIGHT_CORES : n->bound];
+    json_t *formats;
 
+    if (!p->fits || plan_is_stuck(p))
+        return json_null();
+    formats = json_object();
     for (uint32_t i = 0; i < p->format_count; i++)
         json_object_set_new(formats, p->formats[i].format->name, json_real(p->formats[i].hours));
-    return json_pack("{s:s, s:f, s:f, s:f, s:f, s:s?, s:i, s:f, s:f, s:o}", "bound_by",
-                     bounds[n->bound], "seconds", n->seconds, "device_seconds", n->device_s,
-                     "thread_seconds", n->thread_s, "core_seconds", n->core_s, "thread", n->thread,
-                     "cores", (int)p->cores, "decode_seconds_an_hour", p->decode_s,
-                     "other_seconds_an_hour", p->commit_s, "hours_by_format", formats);
+    return json_pack("{s:s, s:f, s:f, s:f, s:f, s:s?, s:i, s:f, s:f, s:o}", "bound_by", bound,
+                     "seconds", n->seconds, "device_seconds", n->device_s, "thread_seconds",
+                     n->thread_s, "core_seconds", n->core_s, "thread", n->thread, "cores",
+                     (int)p->cores, "decode_seconds_an_hour", p->decode_s, "other_seconds_an_hour",
+                     p->commit_s, "hours_by_format", formats);
 }
 
 void plan_print_json(const struct plan *p, const struct plan_options *o)
 {
+    const int64_t ms = p->waiting && !plan_is_stuck(p) ? p->ms : -1;
     json_t *j =
         json_pack("{s:o, s:b, s:b, s:b, s:b, s:s, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "catalog",
                   make_text_json(o->catalog), "catalog_exists", (int)!p->missing, "paused",
@@ -136,8 +143,7 @@ void plan_print_json(const struct plan *p, const struct plan_options *o)
                   p->all->no_gpu.msg, "recordings", (json_int_t)p->recordings, "unknown_lengths",
                   (json_int_t)p->unknown, "audio_ms", number_or_null(p->left_ms), "devices",
                   make_devices_json(p), "stages", make_stages_json(p), "seconds",
-                  number_or_null(p->waiting && p->ms >= 0 ? p->ms / 1000 : -1), "done_at",
-                  end_of(p->waiting ? p->ms : -1));
+                  number_or_null(ms < 0 ? -1 : ms / 1000), "done_at", end_of(ms));
 
     json_object_set_new(j, "night", make_night_json(p));
     json_dumpf(j, stdout, JSON_INDENT(2));

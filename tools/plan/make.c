@@ -364,7 +364,8 @@ static void apply_measured_tuning(const struct plan *p, const struct device *d,
         const struct placement_tuning *t = &p->tunings[i];
 
         if (strcmp(t->device_id, d->id) != 0 || strcmp(t->driver, d->driver) != 0 ||
-            strcmp(t->model_hash, s->size.hash) != 0 || t->rate <= 0)
+            strcmp(t->model_hash, s->size.hash) != 0 || t->rate <= 0 ||
+            strcmp(precision_name(t->precision), precision_name(on->precision)) != 0)
             continue;
         on->speed = t->rate;
         on->source = PLACEMENT_MEASURED;
@@ -380,7 +381,7 @@ static void apply_past_speed(const struct plan *p, const struct plan_options *o,
         return;
     on->speed = s->pace[i] / sharers_of(p, &p->picked->list[i]);
     on->source = PLACEMENT_MEASURED;
-    s->paced = true;
+    s->paced++;
 }
 
 static void place_other(const struct plan *p, const struct plan_options *o, struct plan_stage *s,
@@ -448,6 +449,7 @@ static bool has_pace(const struct plan_stage *s, const struct plan *p)
 static void estimate_stage_time(struct plan_stage *s, const struct plan *p,
                                 uint32_t processor_threads)
 {
+    uint32_t fitting = 0;
     struct rate_backlog b = {
         .known_left_ms = s->known_left_ms,
         .tasks_unknown = s->unknown,
@@ -471,6 +473,7 @@ static void estimate_stage_time(struct plan_stage *s, const struct plan *p,
     for (uint32_t i = 0; i < p->picked->count; i++) {
         if (!s->on[i].fits)
             continue;
+        fitting++;
         s->speed += s->on[i].speed;
         s->measured &= s->on[i].source == PLACEMENT_MEASURED;
     }
@@ -479,11 +482,11 @@ static void estimate_stage_time(struct plan_stage *s, const struct plan *p,
         .name = s->name,
         .hours = p->waiting ? fmax((double)rate_left_ms(&b), 0) / HOUR_MS : 1,
         .device_s = s->speed > 0 ? HOUR_S / s->speed : 0,
-        .together = s->paced,
+        .together = s->paced > 0 && s->paced == fitting,
         .thread_s = stage_kind_find(s->name) ? stage_kind_find(s->name)->cost.thread_s : 0,
         .text = !stage_hears(s->name),
     };
-    if (s->speed > 0 && !s->paced)
+    if (s->speed > 0 && !s->cost.together)
         s->cost.core_s = HOUR_S / s->speed * processor_threads;
 }
 
@@ -553,7 +556,8 @@ static int estimate_night(struct plan *p, struct err *err)
         decode_s += p->formats[i].decode_s;
     }
     qsort(p->formats, p->format_count, sizeof(p->formats[0]), most_first);
-    p->decode_s = hours > 0 ? decode_s / hours : night_format("")->decode_s;
+    p->hears = n.hours > 0;
+    p->decode_s = hours > 0 ? decode_s / hours : night_format("mp3")->decode_s;
     n.host_s = p->decode_s + p->commit_s;
     night_length(&n, &p->night);
     if (p->ms >= 0)
@@ -600,6 +604,14 @@ int plan_make(const struct plan_options *o, struct plan *p, struct err *err)
         rc = place_stage(p, o, &p->stages[i], err);
     }
     return rc == 0 ? estimate_night(p, err) : rc;
+}
+
+bool plan_is_stuck(const struct plan *p)
+{
+    for (uint32_t i = 0; i < p->stage_count; i++)
+        if (p->stages[i].recordings > p->stages[i].sourceless)
+            return false;
+    return p->waiting;
 }
 
 void plan_free(struct plan *p)

@@ -66,8 +66,8 @@ struct plan_stage {
     double *pace;           /*   times real time of earlier runs there; 0, or NULL: unknown */
     const char **would_fit; /*   and where it does not fit, a model that would; NULL: none */
     double speed;           /* of all devices on which it fits, times real time; 0: nobody knows */
-    bool measured;          /* all of that, */
-    bool paced;             /*   and by earlier nights, with whatever ran beside it */
+    bool measured;          /* all of that */
+    uint32_t paced;         /* devices whose speed is of earlier nights, with whatever ran beside */
     int64_t ms;             /* of the devices, to do it all; -1: nobody knows */
     struct night_stage cost;
 };
@@ -97,7 +97,8 @@ struct plan {
     struct plan_format formats[PLAN_FORMATS];
     uint32_t format_count;
     double decode_s;           /* of the processors, to decode an hour, */
-    double commit_s;           /*   and to receive, commit and finalize it */
+    double commit_s;           /*   and to receive, commit and finalize it; */
+    bool hears;                /*   something waits that is to be decoded */
     uint32_t gpus, cores;      /* that work */
     struct night_length night; /* of all that waits; without anything, of an hour of sound */
     uint64_t bytes_known;      /* of all recordings whose lengths add up to audio_known_ms */
@@ -109,6 +110,9 @@ struct plan {
 /* Reads devices, catalog (without writing to it) and models. ERR_DEVICE: no device can be used. */
 int plan_make(const struct plan_options *o, struct plan *ret, struct err *err);
 void plan_free(struct plan *p);
+
+/* All that waits, waits for a transcription that is not going to be done. */
+bool plan_is_stuck(const struct plan *p);
 
 /* On standard output. */
 void plan_print(const struct plan *p, const struct plan_options *o);

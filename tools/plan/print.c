@@ -45,15 +45,6 @@ static char *format_speed(double speed, char out[TEXT_LEN])
     return out;
 }
 
-/* All that waits, waits for a transcription that is not going to be done. */
-static bool is_stuck(const struct plan *p)
-{
-    for (uint32_t i = 0; i < p->stage_count; i++)
-        if (p->stages[i].recordings > p->stages[i].sourceless)
-            return false;
-    return p->waiting;
-}
-
 /* The largest stage's, where what failed is all that they wait for: a run counts these as failed.
  */
 static uint64_t count_stuck(const struct plan *p)
@@ -67,7 +58,7 @@ static uint64_t count_stuck(const struct plan *p)
 
 static void print_waiting(const struct plan *p)
 {
-    const uint64_t recordings = is_stuck(p) ? count_stuck(p) : p->recordings;
+    const uint64_t recordings = plan_is_stuck(p) ? count_stuck(p) : p->recordings;
     char n[TEXT_LEN], m[TEXT_LEN], text[400];
 
     if (!p->waiting) {
@@ -81,7 +72,7 @@ static void print_waiting(const struct plan *p)
              text_plural(recordings, "recording", "recordings"));
     if (p->stage_count > 1)
         snprintf(text + strlen(text), sizeof(text) - strlen(text), " in %u stages", p->stage_count);
-    if (is_stuck(p)) {
+    if (plan_is_stuck(p)) {
         snprintf(text + strlen(text), sizeof(text) - strlen(text),
                  ", but nothing can be done now: their transcription failed, was cancelled or is "
                  "paused. Next: nightshift status --failures");
@@ -152,19 +143,18 @@ static void print_fit(const struct device *d, const struct placement *p)
 
 static void print_waits(const struct plan_stage *s)
 {
-    char n[TEXT_LEN], text[200];
+    char n[TEXT_LEN], all[TEXT_LEN], text[200];
 
+    text_count(s->recordings, all);
     if (s->sourceless) {
-        snprintf(text, sizeof(text), "%s of %llu wait%s for the transcription.",
-                 text_count(s->sourceless, n), (unsigned long long)s->recordings,
-                 s->sourceless == 1 ? "s" : "");
+        snprintf(text, sizeof(text), "%s of %s wait%s for the transcription.",
+                 text_count(s->sourceless, n), all, s->sourceless == 1 ? "s" : "");
         printf("%*s", INDENT, "");
         print_wrapped(text, INDENT, INDENT);
     }
     if (s->settling) {
-        snprintf(text, sizeof(text), "%s of %llu %s processed, but not yet finalized.",
-                 text_count(s->settling, n), (unsigned long long)s->recordings,
-                 s->settling == 1 ? "is" : "are");
+        snprintf(text, sizeof(text), "%s of %s %s processed, but not yet finalized.",
+                 text_count(s->settling, n), all, s->settling == 1 ? "is" : "are");
         printf("%*s", INDENT, "");
         print_wrapped(text, INDENT, INDENT);
     }
@@ -173,14 +163,14 @@ static void print_waits(const struct plan_stage *s)
 /* How much of it is heard more than once is known of what was heard before alone. */
 static void print_apart(const struct plan_stage *s)
 {
-    char n[TEXT_LEN], text[300] = "";
+    char n[TEXT_LEN], all[TEXT_LEN], text[300] = "";
 
     if (!s->apart)
         return;
     if (s->sources.known)
         snprintf(text, sizeof(text),
-                 "%s of %llu %s processed by channel or track; the estimate counts each. ",
-                 text_count(s->sources.known, n), (unsigned long long)s->recordings,
+                 "%s of %s %s processed by channel or track; the estimate counts each. ",
+                 text_count(s->sources.known, n), text_count(s->recordings, all),
                  s->sources.known == 1 ? "is" : "are");
     if (s->sources.known < s->recordings)
         snprintf(text + strlen(text), sizeof(text) - strlen(text),
@@ -240,10 +230,25 @@ static void format_formats(const struct plan *p, char *text, size_t cap)
     text[0] = 0;
     for (uint32_t i = 0; i < p->format_count; i++)
         all += p->formats[i].hours;
-    for (uint32_t i = 0; i < p->format_count && i < 3 && all > 0;
-         i++) /* more do not fit the line */
-        n += (size_t)snprintf(text + n, cap - n, "%s%s %.0f %%", n ? ", " : " ",
-                              p->formats[i].format->name, 100 * p->formats[i].hours / all);
+    for (uint32_t i = 0; i < p->format_count && i < 3; i++) { /* more do not fit the line */
+        double percent = all > 0 ? 100 * p->formats[i].hours / all : 0;
+
+        if (percent >= 0.5)
+            n += (size_t)snprintf(text + n, cap - n, "%s%s %.0f %%", n ? ", " : " ",
+                                  p->formats[i].format->name, percent);
+    }
+}
+
+/* "together": seen while other stages that are listed here ran beside it. */
+static const char *describe_cost(const struct plan *p, const struct plan_stage *s)
+{
+    uint32_t together = 0;
+
+    for (uint32_t i = 0; i < p->stage_count; i++)
+        together += p->stages[i].cost.together && !p->stages[i].cost.text;
+    if (s->cost.together && !s->cost.text && together > 1)
+        return "together";
+    return s->measured ? "measured" : "estimate";
 }
 
 static void print_costs(const struct plan *p)
@@ -258,17 +263,16 @@ static void print_costs(const struct plan *p)
 
         printf("%*s%-35s", INDENT, "", s->name);
         if (s->cost.device_s > 0)
-            printf(" %9.3f %-10s", s->cost.device_s,
-                   s->paced && p->gpus ? "together"
-                   : s->measured       ? "measured"
-                                       : "estimate");
+            printf(" %9.3f %s", s->cost.device_s, describe_cost(p, s));
         else
-            printf(" %9s %-10s", "?", "not known");
+            printf(" %9s %s", "?", "not known");
         if (processor > 0)
-            printf(" %9.2f %s", processor,
+            printf(" %*.2f %s", s->cost.device_s > 0 ? 11 : 10, processor,
                    s->measured && s->cost.core_s > 0 ? "measured" : "estimate");
         putchar('\n');
     }
+    if (!p->hears)
+        return;
     format_formats(p, formats, sizeof(formats));
     snprintf(what, sizeof(what), "decoding%s", formats);
     printf("%*s%-56s %9.2f estimate\n", INDENT, "", what, p->decode_s);
@@ -314,7 +318,7 @@ static void print_bound(const struct plan *p)
 
 static void print_night(const struct plan *p)
 {
-    if (!p->fits || is_stuck(p))
+    if (!p->fits || plan_is_stuck(p))
         return;
     putchar('\n');
     print_costs(p);
@@ -330,7 +334,7 @@ static void print_end(const struct plan *p)
     time_t at = (time_t)((clock_wall_ms() + p->ms) / 1000);
     struct tm tm;
 
-    if (!p->waiting || is_stuck(p))
+    if (!p->waiting || plan_is_stuck(p))
         return;
     for (uint32_t i = 0; i < p->stage_count; i++)
         if (p->stages[i].ms >= 0) {

@@ -249,6 +249,44 @@ class Plan(unittest.TestCase):
         on = self.plan(devices="cpu")["stages"][0]["devices"][0]
         self.assertEqual((3, True), (on["slots"], on["remembered"]))
 
+    def test_speeds_of_other_precisions_are_others(self):
+        def diarize():
+            stage, = [stage for stage in self.plan(devices="cpu")["stages"] if stage["stage"] == "diarize"]
+            return stage
+
+        self.enqueue(1, 1, "--diarize=diarization-nano")
+        now = diarize()["devices"][0]["precision"]
+        with sqlite3.connect(self.catalog) as db:
+            for precision, rate in ((now, 90), *((other, 7) for other in ("bf16", "fp16", "fp32", "int8", "tf32") if other != now)):
+                db.execute("INSERT INTO tuning SELECT 'cpu', '', model_hash, ?, '', 1, 1, ?, 0, 0, 0, '2026', x'' "
+                           "FROM stage WHERE name = 'diarize'", (precision, rate))
+        db.close()
+        self.assertEqual(90, diarize()["times_real_time"])
+
+    def test_stages_of_an_earlier_night_ran_together(self):
+        self.enqueue(2, 60, "--vad=off", "--diarize=diarization-nano")
+        with sqlite3.connect(self.catalog) as db:
+            db.execute("UPDATE media SET duration_ms = 60000")
+            db.execute("INSERT INTO shard (task_id, seq, start_ms, end_ms, language, language_prob, windows, wall_ms, device, "
+                       "done_at) SELECT task_id, 0, 0, 60000, 'en', 0.9, 1, 2000 * stage_id, 'cpu', '2026-11-20T01:00:10.000Z' "
+                       "FROM task WHERE media_id = 1")
+            db.execute("UPDATE task SET shards_total = 1, shards_done = 1, state = 'done' WHERE media_id = 1")
+        db.close()
+        plan = self.plan(devices="cpu")
+        self.assertEqual([120, 240], sorted(stage["device_seconds_an_hour"] for stage in plan["stages"]))
+        # In these seconds the processor did all: how much of it each took is not known.
+        self.assertEqual([None, None], [stage["processor_seconds_an_hour"] for stage in plan["stages"]])
+        self.assertEqual("processor", plan["night"]["bound_by"])
+        self.assertEqual(4, plan["seconds"])
+        out = self.text(devices="cpu")
+        self.assertRegex(out, r"(?m)^    diarize +\d+\.000 together$")
+        self.assertRegex(out, r"(?m)^Bound by   the processor's \d+ cores? \(measured\)\.")
+        # With a device that was not there nobody knows what runs beside what: they are added up.
+        plan = self.plan("--devices=sim:0,cpu", devices="sim:4GiB")
+        self.assertAlmostEqual(sum(stage["device_seconds_an_hour"] for stage in plan["stages"]) / 60,
+                               plan["night"]["device_seconds"], 6)
+        self.assertNotIn("together", self.text("--devices=sim:0,cpu", devices="sim:4GiB"))
+
     def test_what_an_earlier_run_was_like(self):
         self.enqueue(5)
         with sqlite3.connect(self.catalog) as db:
