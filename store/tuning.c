@@ -89,8 +89,9 @@ int store_tuning_each(struct store *st, store_tuning_fn fn, void *arg, struct er
     struct db_rows rows;
 
     db_rows_open(&rows, st, err,
-                 "SELECT device_id, driver, model_hash, precision, decoding, " COLUMNS
-                 ", at FROM tuning ORDER BY 1, 3, 4, 5, 2",
+                 "SELECT device_id, driver, model_hash, precision, decoding, " COLUMNS ", at, "
+                 "ifnull((SELECT min(name) FROM stage s WHERE s.model_hash = t.model_hash), '') "
+                 "FROM tuning t ORDER BY 1, 3, 4, 5, 2",
                  "");
     while (db_rows_next(&rows)) {
         struct store_tuning_row row = {
@@ -98,6 +99,7 @@ int store_tuning_each(struct store *st, store_tuning_fn fn, void *arg, struct er
                     db_text(rows.stmt, 3), db_text(rows.stmt, 4)},
             .tuning = tuning_of(rows.stmt, 5),
             .at = db_text(rows.stmt, 11),
+            .stage = db_text(rows.stmt, 12),
         };
 
         rows.rc = fn(arg, &row);

@@ -21,7 +21,8 @@ struct store_tuning_key {   /* all borrowed, none NULL */
 };
 
 struct store_tuning {
-    uint32_t slots, windows;  /* windows of 30 s in flight, and encoded at once: 1 .. 4096 */
+    uint32_t slots, windows;  /* windows of 30 s in flight, and encoded at once: 1 .. 4096; 1 where
+                                 predicted_bytes is 0, of a stage whose speed alone is known */
     double rate;              /* times real time, when it was measured; 0: unknown */
     uint64_t predicted_bytes; /* of device memory; 0: unknown */
     uint64_t peak_bytes;      /* the most that was seen in use with these slots and windows */
@@ -44,7 +45,8 @@ int store_tuning_note(struct store *st, const struct store_tuning_key *key,
 struct store_tuning_row { /* valid during the call; without ways */
     struct store_tuning_key key;
     struct store_tuning tuning;
-    const char *at; /* the last change, ISO-8601 */
+    const char *stage; /* of a stage that has this model; "": none has it any more */
+    const char *at;    /* the last change, ISO-8601 */
 };
 /* Like read_failures: if fn returns a value other than 0, the reading ends and returns it. Ordered
  * by device, then model. */

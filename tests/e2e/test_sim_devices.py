@@ -317,7 +317,7 @@ class Tuning(Devices):
         self.assertEqual([(slots, rate)], self.sql("SELECT slots, rate FROM tuning"))
         # People see how full the device got, against what was foretold.
         self.assertRegex(" ".join(self.nightshift("status", status=0).out.split()),
-                         r"Devices sim:1GiB, \w+, beam_size=5 best_of=5: \d+ slots?, encoding 1 at once, .* x real time; "
+                         r"Devices transcribe on sim:1GiB, \w+, beam_size=5 best_of=5: \d+ slots?, encoding 1 at once, .* x real time; "
                          r"memory [\d.]+ MB of [\d.]+ MB predicted")
         told = self.json("status")["devices"]
         self.assertEqual([("sim:1GiB", slots)], [(d["device_id"], d["slots"]) for d in told])

@@ -27,6 +27,14 @@ char *text_count(uint64_t n, char out[TEXT_LEN])
     return out;
 }
 
+char *text_speed(double times, char out[TEXT_LEN])
+{
+    if (times >= 9.95)
+        return text_count((uint64_t)(times + 0.5), out);
+    snprintf(out, TEXT_LEN, "%.1f", times);
+    return out;
+}
+
 char *text_length(int64_t ms, char out[TEXT_LEN])
 {
     char hours[TEXT_LEN];

@@ -9,6 +9,7 @@
 #define TEXT_LEN 32
 /* Each writes to `out` and returns it, for use as an argument of printf. */
 char *text_count(uint64_t n, char out[TEXT_LEN]);     /* "1,234,567" */
+char *text_speed(double times, char out[TEXT_LEN]);   /* "2.5", "1,234" */
 char *text_length(int64_t ms, char out[TEXT_LEN]);    /* "3 h 05 min", "4 min 09 s", "2.5 s" */
 char *text_bytes(uint64_t bytes, char out[TEXT_LEN]); /* "7.8 MB"; thousands, as disks are sold */
 char *text_since(int64_t ms, char out[TEXT_LEN]);     /* "just now", "5 min ago", "3 days ago" */

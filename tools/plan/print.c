@@ -37,14 +37,6 @@ static char *format_memory(uint64_t part, uint64_t whole, char out[2 * PLACEMENT
     return out;
 }
 
-static char *format_speed(double speed, char out[TEXT_LEN])
-{
-    if (speed >= 10)
-        return text_count((uint64_t)(speed + 0.5), out);
-    snprintf(out, TEXT_LEN, "%.1f", speed);
-    return out;
-}
-
 /* The largest stage's, where what failed is all that they wait for: a run counts these as failed.
  */
 static uint64_t count_stuck(const struct plan *p)
@@ -131,7 +123,7 @@ static void print_fit(const struct device *d, const struct placement *p)
         snprintf(batch, sizeof(batch), "%u", p->slots);
     printf("%*s%-11s %-5s %-9s %-20s %8s  %s\n", INDENT, "", d->label, precision_name(p->precision),
            batch, format_memory(p->bytes, p->budget, need),
-           p->source == PLACEMENT_UNKNOWN ? "?" : format_speed(p->speed, speed),
+           p->source == PLACEMENT_UNKNOWN ? "?" : text_speed(p->speed, speed),
            p->source == PLACEMENT_MEASURED    ? "measured"
            : p->source == PLACEMENT_ESTIMATED ? "estimate"
                                               : "not known");
@@ -309,10 +301,10 @@ static void print_bound(const struct plan *p)
                  100 * n->thread_s / longest);
     if (!p->waiting)
         snprintf(text + strlen(text), sizeof(text) - strlen(text), ". %s x real time",
-                 format_speed(3600 / n->seconds, speed));
+                 text_speed(3600 / n->seconds, speed));
     else if (p->ms > 0 && p->left_ms > 0)
         snprintf(text + strlen(text), sizeof(text) - strlen(text), ". %s x real time in all",
-                 format_speed((double)p->left_ms / (double)p->ms, speed));
+                 text_speed((double)p->left_ms / (double)p->ms, speed));
     print_labelled_line("Bound by", text);
 }
 

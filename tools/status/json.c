@@ -53,13 +53,13 @@ static int json_device(void *arg, const struct store_tuning_row *row)
     const struct store_tuning *t = &row->tuning;
 
     return append_json_row(
-        arg,
-        json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:f, s:I, s:I, s:i, s:s}", "device_id",
-                  row->key.device_id, "driver", row->key.driver, "model_hash", row->key.model_hash,
-                  "precision", row->key.precision, "decoding", row->key.decoding, "slots",
-                  (int)t->slots, "windows", (int)t->windows, "times_real_time", t->rate,
-                  "predicted_bytes", (json_int_t)t->predicted_bytes, "peak_bytes",
-                  (json_int_t)t->peak_bytes, "oom_count", (int)t->oom_count, "at", row->at));
+        arg, json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:f, s:I, s:I, s:i, s:s, s:s}",
+                       "device_id", row->key.device_id, "driver", row->key.driver, "model_hash",
+                       row->key.model_hash, "precision", row->key.precision, "decoding",
+                       row->key.decoding, "slots", (int)t->slots, "windows", (int)t->windows,
+                       "times_real_time", t->rate, "predicted_bytes",
+                       (json_int_t)t->predicted_bytes, "peak_bytes", (json_int_t)t->peak_bytes,
+                       "oom_count", (int)t->oom_count, "at", row->at, "stage", row->stage));
 }
 
 static int json_job(void *arg, const struct read_job *j)

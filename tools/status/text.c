@@ -476,15 +476,17 @@ static int put_event(void *arg, const struct read_event *e)
 static int put_device(void *arg, const struct store_tuning_row *row)
 {
     const struct store_tuning *t = &row->tuning;
-    char peak[TEXT_LEN], predicted[TEXT_LEN];
+    char peak[TEXT_LEN], predicted[TEXT_LEN], speed[TEXT_LEN];
     struct page *page = arg;
     struct buf b = BUF_INIT;
 
-    buf_printf(&b, "%s, %s%s%s: %u %s, encoding %u at once", row->key.device_id, row->key.precision,
-               row->key.decoding[0] ? ", " : "", row->key.decoding, t->slots,
-               text_plural(t->slots, "slot", "slots"), t->windows);
+    buf_printf(&b, "%s%s%s, %s%s%s: ", row->stage, row->stage[0] ? " on " : "", row->key.device_id,
+               row->key.precision, row->key.decoding[0] ? ", " : "", row->key.decoding);
+    if (t->predicted_bytes > 0)
+        buf_printf(&b, "%u %s, encoding %u at once%s", t->slots,
+                   text_plural(t->slots, "slot", "slots"), t->windows, t->rate > 0 ? ", " : "");
     if (t->rate > 0)
-        buf_printf(&b, ", %.3g x real time", t->rate);
+        buf_printf(&b, "%s x real time", text_speed(t->rate, speed));
     if (t->peak_bytes > 0)
         buf_printf(&b, "; memory %s", text_bytes(t->peak_bytes, peak));
     if (t->peak_bytes > 0 && t->predicted_bytes > 0)

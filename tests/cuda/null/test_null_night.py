@@ -116,6 +116,10 @@ class NullNight(night.Night):
             self.assertEqual([("fp16", 1, int(folder != folders[0]))] * 3, rates)
             self.shell("UPDATE tuning SET rate = 9000")
         self.assertEqual([], self.sql("SELECT 1 FROM task WHERE state <> 'done'"))
+        # Of a companion the speed alone is known, and no batch.
+        self.shell("DELETE FROM tuning WHERE predicted_bytes > 0")
+        said = " ".join(self.nightshift("status", status=0).out.split())
+        self.assertRegex(said, r"Devices embed-audio on GPU-[-0-9]+, fp16: 9,000 x real time Jobs")
 
     def test_fp8_is_for_one_capability_alone(self):
         def plan(capability, precision, status):

@@ -12,6 +12,10 @@ TEST(counts_have_separators)
     assert_string_equal(text_count(999, out), "999");
     assert_string_equal(text_count(1000, out), "1,000");
     assert_string_equal(text_count(1234567, out), "1,234,567");
+    assert_string_equal(text_speed(0.04, out), "0.0");
+    assert_string_equal(text_speed(9.94, out), "9.9");
+    assert_string_equal(text_speed(9.96, out), "10");
+    assert_string_equal(text_speed(25278.3, out), "25,278");
     assert_string_equal(text_count(UINT64_MAX, out), "18,446,744,073,709,551,615");
 }
 
