@@ -242,6 +242,8 @@ static void add_up(const struct store_archive *a, struct plan *p)
         b.bytes_known = GUESS_BYTES_PER_SECOND;
         b.known_ms = 1000;
     }
+    if (b.bytes_unknown == 0) /* empty files take no time */
+        b.tasks_unknown = 0;
     p->left_ms = rate_left_ms(&b);
 }
 
@@ -452,7 +454,7 @@ static void estimate_stage_time(struct plan_stage *s, const struct plan *p,
     uint32_t fitting = 0;
     struct rate_backlog b = {
         .known_left_ms = s->known_left_ms,
-        .tasks_unknown = s->unknown,
+        .tasks_unknown = s->bytes ? s->unknown : 0, /* empty files take no time */
         .known_ms = s->known_ms,
         .tasks_known = s->known,
     };

@@ -263,6 +263,20 @@ class Plan(unittest.TestCase):
         db.close()
         self.assertEqual(90, diarize()["times_real_time"])
 
+    def test_an_empty_file_takes_no_time(self):
+        self.enqueue(2, 60)
+        with open(os.path.join(self.dir, "archive", "empty.wav"), "wb"):
+            pass
+        self.enqueue(0, 1, "--diarize=diarization-nano")
+        with sqlite3.connect(self.catalog) as db:
+            db.execute("UPDATE media SET duration_ms = 3600000 WHERE size_bytes > 0")
+            db.execute("UPDATE task SET state = 'done' WHERE media_id IN (SELECT media_id FROM media WHERE size_bytes > 0)")
+        db.close()
+        plan = self.plan(devices="cpu")
+        self.assertEqual([0, 0], [stage["audio_ms"] for stage in plan["stages"]])
+        self.assertEqual((0, 0), (plan["audio_ms"], plan["seconds"]))
+        self.assertIn("Done       in about 1.0 s", self.text(devices="cpu"))
+
     def test_stages_of_an_earlier_night_ran_together(self):
         self.enqueue(2, 60, "--vad=off", "--diarize=diarization-nano")
         with sqlite3.connect(self.catalog) as db:
