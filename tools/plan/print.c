@@ -92,19 +92,21 @@ static void print_devices(const struct plan *p)
 {
     for (uint32_t i = 0; i < p->all->count; i++) {
         const struct device *d = &p->all->list[i];
-        char text[600], left[2 * PLACEMENT_SIZE];
+        char text[600], left[2 * PLACEMENT_SIZE], memory[3 * PLACEMENT_SIZE] = "";
         bool used = false;
 
         for (uint32_t k = 0; k < p->picked->count; k++)
             used |= strcmp(p->picked->list[k].name, d->name) == 0;
-        snprintf(text, sizeof(text), "%s%s%s free%s", d->model, d->model[0] ? ", " : "",
-                 format_memory(d->memory_free, d->memory_total, left),
+        if (d->memory_total > 0)
+            snprintf(memory, sizeof(memory), "%s%s free", d->model[0] ? ", " : "",
+                     format_memory(d->memory_free, d->memory_total, left));
+        snprintf(text, sizeof(text), "%s%s%s", d->model, memory,
                  d->unusable ? ""
                  : used      ? ""
                              : "; not used");
         if (d->unusable)
-            snprintf(text + strlen(text), sizeof(text) - strlen(text), "; cannot be used: %s",
-                     d->trouble[0] ? d->trouble : p->all->no_gpu.msg);
+            snprintf(text + strlen(text), sizeof(text) - strlen(text), "%scannot be used: %s",
+                     text[0] ? "; " : "", d->trouble[0] ? d->trouble : p->all->no_gpu.msg);
         print_labelled_line(d->label, text);
     }
     if (p->all->no_gpu.code && (p->all->count == 0 || p->all->list[0].kind == DEVICE_CPU))

@@ -184,6 +184,9 @@ class Doctor(Machine):
         said = {c["name"]: c["found"] for c in answer["checks"] if c["state"] == "warning"}
         self.assertIn("did not answer within 2 s while devices were asked for", said["CUDA"])
         self.assertIn("NVIDIA Imaginary, it is left out: the CUDA libraries did not answer", said["cuda:1"])
+        # Nobody knows its memory.
+        self.assertIn("cuda:1 NVIDIA Imaginary; cannot be used: the CUDA libraries did not answer",
+                      " ".join(self.run_it("plan", status=0, fake="lost").out.split()))
 
     def test_a_card_that_computes_wrongly(self):
         done = self.run_it("doctor", "--json", status=UNAVAILABLE, fake="card-wrong")  # the trial fails in any case
