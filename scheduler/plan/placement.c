@@ -176,7 +176,7 @@ double placement_other_speed(const struct device *d, double h200_s, double core_
 
 static bool has(const struct device *d, enum precision p) { return d->precisions >> p & 1; }
 
-static bool choose_precision(const struct device *d, enum precision wish, struct placement *ret)
+bool placement_precision(const struct device *d, enum precision wish, struct placement *ret)
 {
     char list[64] = "";
     int p;
@@ -334,7 +334,7 @@ void placement_decide(const struct device *d, const struct placement_model *m,
         snprintf(ret->why, sizeof(ret->why), "it cannot be used; see `nightshift doctor`");
         return;
     }
-    if (!choose_precision(d, wish->precision, ret))
+    if (!placement_precision(d, wish->precision, ret))
         return;
     ret->slots = ret->windows = 1;
     ret->bytes = bytes_of(d, m, ret->precision, 1, 1);

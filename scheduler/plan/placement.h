@@ -81,6 +81,9 @@ void placement_decide(const struct device *d, const struct placement_model *m,
 int placement_largest(const struct device *d, const struct placement_model *models, size_t n,
                       const struct placement_wish *wish);
 
+/* What the device computes in: ret->precision. False: ret->why says what it has instead. */
+bool placement_precision(const struct device *d, enum precision wish, struct placement *ret);
+
 /* How many times real time a stage of such costs is on the device, by its published peaks; 0: not
  * known. h200_s: seconds of an H200 for an hour of sound; core_s: of one core of a processor. */
 double placement_other_speed(const struct device *d, double h200_s, double core_s,

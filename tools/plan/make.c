@@ -21,6 +21,7 @@
 #include "workers/models/whisper/whisper.h"
 #include "workers/stages/stage.h"
 #include "workers/stages/stage_kind.h"
+#include "workers/stages/windowed.h"
 #include "workers/text/tokenizer/vocabulary.h"
 
 /* 128 kbit/s, for a plan without any known length. */
@@ -360,14 +361,15 @@ static uint32_t sharers_of(const struct plan *p, const struct device *d)
 
 /* Applies what an earlier run measured there; without that the speed is unknown. */
 static void apply_measured_tuning(const struct plan *p, const struct device *d,
-                                  const struct plan_stage *s, struct placement *on)
+                                  const struct plan_stage *s, enum precision precision,
+                                  struct placement *on)
 {
     for (uint32_t i = 0; i < p->tuning_count; i++) {
         const struct placement_tuning *t = &p->tunings[i];
 
         if (strcmp(t->device_id, d->id) != 0 || strcmp(t->driver, d->driver) != 0 ||
             strcmp(t->model_hash, s->size.hash) != 0 || t->rate <= 0 ||
-            strcmp(precision_name(t->precision), precision_name(on->precision)) != 0)
+            strcmp(precision_name(t->precision), precision_name(precision)) != 0)
             continue;
         on->speed = t->rate;
         on->source = PLACEMENT_MEASURED;
@@ -403,7 +405,10 @@ static void place_other(const struct plan *p, const struct plan_options *o, stru
 
     on->free = d->memory_free / sharers_of(p, d);
     on->budget = device_budget(on->free, d->memory_limit);
-    on->precision = precision_resolve(o->precision, d->precisions);
+    if (kind && kind->precision == windowed_stage_f32)
+        on->precision = PRECISION_F32;
+    else if (!placement_precision(d, o->precision, on))
+        return;
     if (stage_predict_bytes(&setup, d->kind == DEVICE_CUDA, &on->bytes, &err) != 0)
         snprintf(on->why, sizeof(on->why), "%.190s", err.msg);
     else if (on->bytes > on->budget)
@@ -411,7 +416,7 @@ static void place_other(const struct plan *p, const struct plan_options *o, stru
                  placement_size(on->bytes, need), placement_size(on->budget, budget));
     on->fits = on->why[0] == 0;
     if (on->fits)
-        apply_measured_tuning(p, d, s, on);
+        apply_measured_tuning(p, d, s, precision_resolve(o->precision, d->precisions), on);
     apply_past_speed(p, o, s, i, on);
     if (on->fits && on->source == PLACEMENT_UNKNOWN && kind) {
         on->speed =

@@ -135,6 +135,14 @@ class NullNight(night.Night):
                 else:
                     self.assertIn("it has no fp8; it has fp32, tf32, fp16, bf16, int8",
                                   plan(capability, "fp8", 69)["why"])
+        # Nor have other stages, but for those that compute in float32 whatever is asked for.
+        self.enqueue("--no-transcribe", *(option for option in self.options if option.startswith(("--sounds", "--embed-audio"))),
+                     self.archive)
+        said = json.loads(self.nightshift("plan", "--json", "--devices=cuda:0", "--precision=fp8", status=69,
+                                          env={"NIGHTSHIFT_NULL_CC": "8.9"}).out)
+        fit = {stage["stage"]: stage["devices"][0] for stage in said["stages"]}
+        self.assertEqual((True, "fp32"), (fit["sounds"]["fits"], fit["sounds"]["precision"]))
+        self.assertIn("it has no fp8", fit["embed-audio"]["why"])
 
     def test_calls_are_counted(self):
         self.run_night("--devices=cuda:0")

@@ -250,18 +250,19 @@ class Plan(unittest.TestCase):
         self.assertEqual((3, True), (on["slots"], on["remembered"]))
 
     def test_speeds_of_other_precisions_are_others(self):
-        def diarize():
-            stage, = [stage for stage in self.plan(devices="cpu")["stages"] if stage["stage"] == "diarize"]
-            return stage
+        def stages():
+            return {stage["stage"]: stage for stage in self.plan(devices="cpu")["stages"]}
 
         self.enqueue(1, 1, "--diarize=diarization-nano")
-        now = diarize()["devices"][0]["precision"]
+        # Speakers are told apart in float32 alone; their speed is remembered beside the transcription's.
+        self.assertEqual("fp32", stages()["diarize"]["devices"][0]["precision"])
+        now = stages()["transcribe"]["devices"][0]["precision"]
         with sqlite3.connect(self.catalog) as db:
             for precision, rate in ((now, 90), *((other, 7) for other in ("bf16", "fp16", "fp32", "int8", "tf32") if other != now)):
                 db.execute("INSERT INTO tuning SELECT 'cpu', '', model_hash, ?, '', 1, 1, ?, 0, 0, 0, '2026', x'' "
                            "FROM stage WHERE name = 'diarize'", (precision, rate))
         db.close()
-        self.assertEqual(90, diarize()["times_real_time"])
+        self.assertEqual(90, stages()["diarize"]["times_real_time"])
 
     def test_an_empty_file_takes_no_time(self):
         self.enqueue(2, 60)
