@@ -2,6 +2,7 @@
  * has measured, when its memory did not suffice, and when it ends. */
 #include "scheduler/run/remembered_batch.h"
 
+#include <float.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,12 @@ static struct store_tuning_key key_of(const struct run_worker *w)
     };
 }
 
+/* A catalog may hold any number. What SETUP cannot say is not known. */
+static float rate_of(const struct store_tuning *t)
+{
+    return t->rate <= (double)FLT_MAX ? (float)t->rate : 0;
+}
+
 /* Fills in the speeds of stages beside the first. An unreadable one counts as unknown. */
 static void fill_others(struct run_worker *w, struct msg_setup *m)
 {
@@ -51,7 +58,7 @@ static void fill_others(struct run_worker *w, struct msg_setup *m)
         key.model_hash = m->stages[i].model_hash;
         utf8_copy(u->others[i - 1], sizeof(u->others[i - 1]), key.model_hash);
         if (store_tuning_get(w->process.run->st, &key, &t, &err) == 0) {
-            m->stages[i].tuned_rate = (float)t.rate;
+            m->stages[i].tuned_rate = rate_of(&t);
             free(t.algorithms);
         }
     }
@@ -81,7 +88,7 @@ void remembered_fill(struct run_worker *w, struct msg_setup *m)
     if (rc == 0) {
         m->tuned_slots = t.slots;
         m->tuned_windows = t.windows;
-        m->tuned_rate = (float)t.rate;
+        m->tuned_rate = rate_of(&t);
         if (t.algorithms_bytes <= SETUP_ALGORITHMS_MAX) {
             m->algorithms = t.algorithms;
             m->algorithms_bytes = t.algorithms_bytes;
