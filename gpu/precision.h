@@ -76,8 +76,8 @@ enum dtype cache_precision_type(enum cache_precision resolved, enum precision p)
 /* What an NVIDIA GPU of this compute capability, 7.5 or later, has. fp8 on 9.0 alone: elsewhere
  * cuBLASLt applies no scale for each row to it. */
 precision_set precisions_of_gpu(int major, int minor);
-/* AUTO on a device that has `have` is the fastest precision that is safe everywhere: fp16 if the
- * device has it, else bf16, else int16, else fp32. int8 and fp8 must be asked for. */
+/* AUTO on a device that has `have`: fp16, else bf16, else int16, else fp32. int8 and fp8, which
+ * cost words, must be asked for. */
 enum precision precision_auto(precision_set have);
 /* The precision for a wish on such a device: AUTO and the three int8 ones become one that it has,
  * others stay as they are. The result need not be in `have`. */

@@ -41,7 +41,7 @@ static struct store_tuning_key key_of(const struct run_worker *w)
 /* A catalog may hold any number. What SETUP cannot say is not known. */
 static float rate_of(const struct store_tuning *t)
 {
-    return t->rate <= (double)FLT_MAX ? (float)t->rate : 0;
+    return t->rate >= 0 && t->rate <= (double)FLT_MAX ? (float)t->rate : 0;
 }
 
 /* Fills in the speeds of stages beside the first. An unreadable one counts as unknown. */
