@@ -15,6 +15,7 @@
 #define EOT 640
 #define NO_TIMESTAMPS 649
 #define MAX_TOKENS 224
+#define SHORT 240 /* positions of a short text */
 #define SAMPLE "tests/parity/nano/01_en_short/"
 
 static struct emulated cuda;
@@ -698,6 +699,58 @@ static void beams(void **state)
     backend_close(b.be);
 }
 
+/* The last rows' logits of a branch that goes on from another, to the end of a short text's room.
+ */
+static void fill_positions(struct bench *b, bool short_text, float *logits)
+{
+    const struct asr_shape shape = {
+        .slots = 1, .windows = 1, .branches = 2, .short_text = short_text};
+    struct asr_window window = {.pcm = pcm, .n = samples};
+    struct asr_row rows[48];
+    struct err e;
+
+    whisper_session_free(b->s);
+    b->s = NULL;
+    assert_ok(whisper_session_new(b->w, shape, &b->s, &e), e);
+    assert_ok(whisper_encode(b->s, &window, 1, &e), e);
+    for (uint32_t at = 0; at < SHORT; at += 48) {
+        const uint32_t branch = at < 144 ? 0 : 1;
+
+        if (at == 144)
+            assert_ok(whisper_branch(b->s, &(struct asr_move){0, 0, 1}, 1, &e), e);
+        for (uint32_t i = 0; i < 48; i++)
+            rows[i] = (struct asr_row){0, branch, at + i, (int32_t)(at * 7 + i) % EOT};
+        assert_ok(whisper_step(b->s, rows, 48, logits, &e), e);
+    }
+}
+
+static void short_texts(void **state)
+{
+    struct bench b = {.be = open_device(true)};
+    int64_t races = cuda.count("races");
+    size_t bytes;
+    float *want, *have;
+    struct err e;
+
+    (void)state;
+    assert_ok(whisper_load(test_source_path("workers/models/whisper-nano"), b.be, PRECISION_F16,
+                           &b.w, &e),
+              e);
+    bytes = 48 * whisper_config(b.w)->vocab_size * sizeof(float);
+    want = malloc(bytes);
+    have = malloc(bytes);
+    assert_true(want && have);
+    fill_positions(&b, false, want);
+    fill_positions(&b, true, have);
+    assert_memory_equal(have, want, bytes);
+    assert_int_equal(whisper_step(b.s, &(struct asr_row){0, 1, SHORT, 1}, 1, have, &e), ERR_DEVICE);
+    assert_int_equal(cuda.count("races") - races, 0);
+    free(want);
+    free(have);
+    close_bench(&b);
+    backend_close(b.be);
+}
+
 static void on_drilled(void *arg, const struct stage_result *r, const struct err *err)
 {
     (void)err;
@@ -884,7 +937,7 @@ int main(int argc, char **argv)
         {cmocka_unit_test(beside)},
         {cmocka_unit_test(drilled)},
         {cmocka_unit_test(ahead), cmocka_unit_test(beside_others)},
-        {cmocka_unit_test(beams)},
+        {cmocka_unit_test(beams), cmocka_unit_test(short_texts)},
         {cmocka_unit_test(memory_fails), cmocka_unit_test(others_stay),
          cmocka_unit_test(device_goes)},
     };

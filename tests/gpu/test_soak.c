@@ -109,7 +109,7 @@ static void one_model(const char *model)
 
     assert_ok(backend_precision(k.be, PRECISION_AUTO, &p, &e), e);
     assert_ok(gpu_load(model, k.be, p, &k.w, &e), e);
-    k.slots = whisper_default_slots(k.w, 1);
+    k.slots = whisper_default_slots(k.w, (struct asr_shape){.branches = 1});
     k.slots = k.slots > SLOTS ? SLOTS : k.slots;
     while (k.slots > 1 && wanted / k.slots < 4) /* few windows: rounds all the same */
         k.slots /= 2;

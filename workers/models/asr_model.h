@@ -23,6 +23,7 @@
 #define ASR_RATE_HZ 16000
 #define ASR_WINDOW_MAX 480000 /* samples of a window at most: 30 s */
 #define ASR_PROMPT_MAX 16     /* tokens that asr_ops.prompt writes at most */
+#define ASR_SHORT_TEXT 224    /* struct asr_shape, short_text */
 #define ASR_BRANCHES_MAX 32
 #define ASR_FOLLOWS (-2)    /* struct asr_row */
 #define ASR_AHEAD 2         /* steps under way at most */
@@ -49,6 +50,10 @@ struct asr_shape {
     uint32_t align_heads;   /* > 0: align is going to be called, with at most so many heads */
     uint32_t align_windows; /* align has room for so many windows of `positions` tokens; more that
                                are shorter; 0: chosen */
+    bool short_text; /* of a window's prompt only asr_ops.prompt is fed, and its text, decoded or
+                        aligned, has at most ASR_SHORT_TEXT tokens, or half of the positions where
+                        that is more: branches need no room for all positions. A row behind that
+                        room, or a longer alignment, is ERR_DEVICE */
 };
 
 /* One window for one slot. pcm: n <= window_samples samples in [-1, 1] at ASR_RATE_HZ.
@@ -82,7 +87,7 @@ struct asr_alignment {
     uint32_t slot;
     uint32_t frames; /* of frame_samples that hold audio: 1 .. window_samples / frame_samples */
     const int32_t *tokens;         /* [n]: prompt (without timestamps), text, the end */
-    uint32_t n;                    /* 2 .. positions */
+    uint32_t n;                    /* 2 .. positions, or a short text's (struct asr_shape) */
     uint32_t text;                 /* the first one that is placed, behind the prompt: 1 .. n - 1 */
     const struct align_hold *hold; /* NULL, or [n - text]: the only frames where each may be said */
     uint32_t *first_frame; /* [n - text], is set: the frame at which each token from `text` on
@@ -102,7 +107,7 @@ struct asr_task {
 /* Sizes and costs, for measurements. */
 struct asr_meter {
     uint64_t weight_bytes; /* device memory of the weights, */
-    uint64_t slot_bytes;   /*   and what one slot of so many branches adds */
+    uint64_t slot_bytes;   /*   and what one slot of this shape adds */
     double encoder_flop;   /* of one window: multiply-adds, twice */
     double step_bytes;     /* that a step of all slots must read: the decoder's weights, and each
                               slot's window */
@@ -123,8 +128,8 @@ struct asr_times {
 struct asr_ops {
     void (*free)(struct asr_model *m); /* NULL is fine; no session is left */
 
-    /* A good number of slots with `branches` branches for this device; at least 1. */
-    uint32_t (*default_slots)(const struct asr_model *m, uint32_t branches);
+    /* A good number of slots of this shape for this device, whatever shape.slots is; at least 1. */
+    uint32_t (*default_slots)(const struct asr_model *m, struct asr_shape shape);
     /* Bytes of the weights and such a session, as they would have been foretold before the model
      * was loaded (asr_family.predict). */
     uint64_t (*predict)(const struct asr_model *m, bool halves, struct asr_shape shape);

@@ -537,7 +537,7 @@ void synthetic_meter(const struct stage *synthetic_load, struct synthetic_meter 
     m->ops->meter(m, d->shape, &of);
     *ret = (struct synthetic_meter){
         .positions = m->positions,
-        .default_slots = m->ops->default_slots(m, d->shape.branches),
+        .default_slots = m->ops->default_slots(m, d->shape),
         .weight_bytes = of.weight_bytes,
         .slot_bytes = of.slot_bytes,
         .encoder_flop = of.encoder_flop,

@@ -495,6 +495,33 @@ static void refused_together(struct rig *r)
     assert_int_equal(whisper_align(r->s, two, 2, heads, 1, NULL, &e), ERR_DEVICE);
 }
 
+/* A short text's 240 positions: the bits that there are with room for all, and no token more. */
+TEST(short_texts)
+{
+    const size_t bytes = sizeof(float) * 240 * FRAMES;
+    double logprob[240];
+    float *first = malloc(bytes);
+    struct rig r;
+
+    assert_non_null(first);
+    rig_open(&r);
+    for (int i = 0; i < 2; i++) {
+        open_session(&r, (struct asr_shape){
+                             .slots = 2, .branches = 2, .align_heads = 4, .short_text = i == 1});
+        encode(&r, 1, 6);
+        align(&r, 1, 240, FRAMES, 4);
+        if (i == 0) {
+            memcpy(first, r.matrix, bytes);
+            memcpy(logprob, r.logprob, sizeof(logprob));
+        }
+    }
+    assert_memory_equal(r.matrix, first, bytes);
+    assert_memory_equal(r.logprob, logprob, sizeof(logprob));
+    refused(&r, ERR_DEVICE, 1, 241, FRAMES, heads, 4);
+    free(first);
+    rig_close(&r);
+}
+
 TEST(refusals)
 {
     const struct whisper_head no_layer = {LAYERS, 0}, no_head = {0, 2};

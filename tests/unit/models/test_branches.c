@@ -9,6 +9,7 @@
 #include "tests/unit/models/recorder.h"
 #include "workers/models/whisper/whisper.h"
 
+#define SHORT 240 /* positions of a short text */
 #define VOCAB 2151
 #define WINDOWS 3
 #define BRANCHES 4
@@ -798,6 +799,65 @@ TEST(rows_are_checked)
     rig_close(&r);
 }
 
+/* All that a short text's session has room for, in steps of 64 positions, the last ones of another
+ * branch: logits of the last rows. */
+static void fill(struct rig *r, struct asr_shape shape, float *logits)
+{
+    struct asr_row rows[64];
+    struct err e;
+
+    open_session(r, shape);
+    encode(r, 1, 0);
+    for (uint32_t at = 0; at < SHORT; at += 64) {
+        const uint32_t n = SHORT - at < 64 ? SHORT - at : 64, branch = at < 128 ? 0 : 2;
+
+        if (at == 128)
+            assert_ok(whisper_branch(r->s, &(struct asr_move){1, 0, 2}, 1, &e), e);
+        for (uint32_t i = 0; i < n; i++)
+            rows[i] = (struct asr_row){1, branch, at + i, token_of(0, branch, at + i)};
+        assert_ok(whisper_step(r->s, rows, n, logits, &e), e);
+    }
+}
+
+/* 224 tokens, a prompt of 4 before them and the end behind, to whole blocks of 16. The same bits
+ * as with room for all positions, and nothing beyond. */
+TEST(short_texts)
+{
+    static const enum precision precisions[] = {PRECISION_F32, PRECISION_BF16};
+    const struct asr_shape all = {.slots = 2, .branches = 3};
+    struct asr_shape less = all;
+    struct whisper_config few = small;
+    float *want = rows_new(64), *have = rows_new(64);
+    struct rig r;
+    struct err e;
+
+    less.short_text = true;
+    for (int i = 0; i < 2; i++) {
+        const uint64_t number = i ? 2 : 4; /* bytes */
+
+        rig_open(&r, precisions[i]);
+        fill(&r, all, want);
+        fill(&r, less, have);
+        assert_memory_equal(have, want, sizeof(float) * VOCAB * (SHORT % 64));
+        refuse_rows(&r, &(struct asr_row){1, 2, SHORT, 1}, 1);
+        assert_int_equal(whisper_slot_bytes(r.w, all) - whisper_slot_bytes(r.w, less),
+                         3 * (2 * small.decoder_layers * (448 - SHORT) * small.d_model * number));
+        /* and two bytes of each position: where it lies */
+        assert_int_equal(whisper_session_bytes(r.w, all) - whisper_session_bytes(r.w, less),
+                         2 * (whisper_slot_bytes(r.w, all) - whisper_slot_bytes(r.w, less)) +
+                             r.s->rows * (448 - SHORT) * 2);
+        rig_close(&r);
+    }
+    few.max_target_positions = 200; /* no room to spare */
+    assert_ok(backend_open_host(0, &r.be, &e), e);
+    assert_ok(whisper_random(&few, 9, r.be, PRECISION_F32, &r.w, &e), e);
+    assert_int_equal(whisper_slot_bytes(r.w, all), whisper_slot_bytes(r.w, less));
+    r.s = NULL;
+    rig_close(&r);
+    free(want);
+    free(have);
+}
+
 TEST(moves_are_checked)
 {
     const struct asr_move wrong[][2] = {
@@ -827,6 +887,12 @@ TEST(moves_are_checked)
     rig_close(&r);
 }
 
+static uint32_t default_slots(const struct rig *r, uint32_t branches, bool short_text)
+{
+    return whisper_default_slots(
+        r->w, (struct asr_shape){.branches = branches, .short_text = short_text});
+}
+
 TEST(shapes_are_checked)
 {
     struct rig r;
@@ -845,14 +911,17 @@ TEST(shapes_are_checked)
                          (struct asr_shape){.slots = 1, .align_heads = WHISPER_MAX_ALIGN_HEADS + 1},
                          &r.s, &e),
                      ERR_USAGE);
-    assert_int_equal(whisper_default_slots(r.w, 1), 16);
-    assert_int_equal(whisper_default_slots(r.w, 4), 4);
-    assert_int_equal(whisper_default_slots(r.w, ASR_BRANCHES_MAX), 4);
+    assert_int_equal(default_slots(&r, 1, false), 16);
+    assert_int_equal(default_slots(&r, 4, false), 4);
+    assert_int_equal(default_slots(&r, ASR_BRANCHES_MAX, false), 4);
     r.be->info.wide_batches = true;
-    assert_int_equal(whisper_default_slots(r.w, 1), 128);
-    assert_int_equal(whisper_default_slots(r.w, 5), 32);
-    r.be->budget = r.be->allocated + 4 * 3 * whisper_slot_bytes(r.w, 5);
-    assert_int_equal(whisper_default_slots(r.w, 5), 3);
+    assert_int_equal(default_slots(&r, 1, false), 128);
+    assert_int_equal(default_slots(&r, 5, false), 32);
+    r.be->budget =
+        r.be->allocated + 4 * 18 * whisper_slot_bytes(r.w, (struct asr_shape){.branches = 5});
+    assert_int_equal(default_slots(&r, 5, false), 18);
+    /* Keys and values of 1504 positions, and of five branches' 448 or 240: 3744 and 2704. */
+    assert_int_equal(default_slots(&r, 5, true), 24);
     r.be->budget = 0;
     open_session(&r, (struct asr_shape){.slots = 3, .branches = ASR_BRANCHES_MAX});
     assert_int_equal(r.s->rows, 3 * ASR_BRANCHES_MAX);

@@ -41,8 +41,9 @@ static void near(uint64_t have, uint64_t want, const char *what)
 static void check_sizes(const char *model, enum precision precision, enum cache_precision cache)
 {
     static const struct asr_shape shapes[] = {
-        {1, 1, 1, 0, 0}, {16, 0, 1, 0, 0}, {4, 5, 1, 0, 0}, {3, 32, 1, 0, 0},
-        {2, 2, 1, 6, 0}, {6, 1, 1, 6, 4},  {9, 3, 1, 2, 2}, {5, 1, 4, 0, 0},
+        {1, 1, 1, 0, 0, false}, {16, 0, 1, 0, 0, false}, {4, 5, 1, 0, 0, false},
+        {4, 5, 1, 0, 0, true},  {3, 32, 1, 0, 0, false}, {2, 2, 1, 6, 0, false},
+        {6, 1, 1, 6, 4, true},  {9, 3, 1, 2, 2, false},  {5, 1, 4, 0, 0, false},
     };
     struct whisper_config config;
     struct asr_session *s;

@@ -40,6 +40,7 @@ struct fake_step {
 struct session {
     struct asr_session asr;
     uint32_t slots, branches;
+    uint32_t positions; /* of a branch: all, or a short text's */
     struct backend *be; /* for the rules alone */
     struct rules *rules;
     float *logits;                              /* [slots][VOCAB] */
@@ -54,9 +55,9 @@ float fake_audio(uint32_t script) { return (float)(script + 1) / 1000.0f; }
 
 static struct session *of(struct asr_session *s) { return (struct session *)s; }
 
-static uint32_t default_slots(const struct asr_model *m, uint32_t branches)
+static uint32_t default_slots(const struct asr_model *m, struct asr_shape shape)
 {
-    return m->vocab_size && branches ? 4 : 0;
+    return m->vocab_size && shape.branches ? 4 : 0;
 }
 
 static void session_free(struct asr_session *session)
@@ -106,6 +107,8 @@ static int session_new(struct asr_model *m, struct asr_shape shape, struct asr_s
     s->asr = describe(shape);
     s->slots = slots;
     s->branches = shape.branches;
+    s->positions = shape.short_text ? PROMPT + 1 + ASR_SHORT_TEXT + 1 : 448;
+    fake.long_sessions += !shape.short_text;
     s->logits = malloc(s->asr.rows * sizeof(float) * VOCAB);
     for (int i = 0; i < ASR_AHEAD; i++) {
         s->step[i].choices = calloc(s->asr.rows, sizeof(struct choice));
@@ -294,7 +297,9 @@ static int compute(struct session *s, struct asr_row row, struct choice_ask ask,
         return 0;
     for (int k = 0; k < VOCAB; k++)
         s->logits[k] = 0;
-    if ((rc = play(slot, &row, s->logits, err)))
+    rc = row.pos < s->positions ? play(slot, &row, s->logits, err)
+                                : err_set(err, ERR_DEVICE, "no room for position %u", row.pos);
+    if (rc)
         return rc;
     for (int k = 0; slot->script->broken && k < VOCAB; k++)
         s->logits[k] = NAN;
@@ -366,7 +371,7 @@ static int align_one(struct session *s, const struct asr_alignment *w, struct er
 
     fake.align_calls++;
     if (w->slot >= s->slots || !s->slot[w->slot].script || w->n < PROMPT + 2 || !w->frames ||
-        w->tokens[0] != SOT || w->text != PROMPT + 1)
+        w->tokens[0] != SOT || w->text != PROMPT + 1 || w->n > s->positions)
         return err_set(err, ERR_DEVICE, "an alignment that cannot be");
     if (fake.align_fails && fake.align_calls == fake.align_fails)
         return err_set(err, ERR_VRAM, "no room to align");

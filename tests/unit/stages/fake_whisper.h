@@ -52,6 +52,7 @@ struct fake_state {
     uint32_t encode_asks;    /* how often one has to ask for windows before they are there */
     uint32_t encode_waits;   /* how often somebody waited for them */
     uint32_t encode_calls, windows_encoded, step_calls;
+    uint32_t long_sessions; /* whose texts need not be short */
     uint32_t largest_encode;
     uint32_t most_waves; /* under way together */
     uint32_t largest_step;

@@ -74,9 +74,9 @@ static void model_free(struct asr_model *m)
     free(m);
 }
 
-static uint32_t default_slots(const struct asr_model *m, uint32_t branches)
+static uint32_t default_slots(const struct asr_model *m, struct asr_shape shape)
 {
-    return m->positions / 16 / branches + 1;
+    return m->positions / 16 / shape.branches + 1;
 }
 
 static uint32_t prompt(const struct vocabulary *v, struct asr_task task, int32_t *ret)

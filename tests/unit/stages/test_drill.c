@@ -321,7 +321,7 @@ TEST(room)
     assert_int_equal(stage_slots(s), 0);
     refuse(s);
     synthetic_meter(s, &m);
-    assert_int_equal(m.slot_bytes, whisper_slot_bytes(model, 1));
+    assert_int_equal(m.slot_bytes, whisper_slot_bytes(model, (struct asr_shape){.branches = 1}));
     assert_int_equal(m.positions, 448);
     be->budget = before + 20 * m.slot_bytes;
     assert_int_equal(synthetic_resize(s, 4096, 1, &e), ERR_VRAM);

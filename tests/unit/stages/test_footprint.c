@@ -27,6 +27,7 @@ TEST(a_session_takes_what_was_foretold)
         "{\"best_of\":7}",
         "{\"beam_size\":2,\"best_of\":5,\"word_timestamps\":true}",
         "{\"word_timestamps\":true}",
+        "{\"beam_size\":5,\"hotwords\":\"Nightshift\"}",
     };
     const struct footprint_device here = {.halves = backend_host_halves()};
     uint64_t last = 0, bytes;
@@ -95,16 +96,25 @@ static uint64_t of(const char *json, const struct footprint_device *d, uint32_t 
         p.vad_model[0] != 0, d);
 }
 
-/* Twenty million numbers for each hypothesis of a window of the largest model. */
+/* Twenty million numbers for each hypothesis of a window of the largest model: keys and values of a
+ * text of 224 tokens. Other texts may have all of the decoder's positions. */
 TEST(beams_words_and_voice_take_more)
 {
-    const uint64_t branch = UINT64_C(2) * 32 * 448 * 1280 * 2;
+    const uint64_t position = UINT64_C(2) * 32 * 1280 * 2, branch = 240 * position;
     const char *voice = "{\"vad_hash\":\"00112233445566778899aabbccddeeff\","
                         "\"vad_model\":\"silero-vad\"}";
     uint64_t greedy = of("{}", &host, 8, 1), beams = of("{\"beam_size\":5}", &host, 8, 1);
 
     assert_true(beams - greedy >= 32 * branch && beams - greedy < 34 * branch);
     assert_int_equal(of("{\"best_of\":5}", &host, 8, 1), beams);
+    /* and where the positions of 64 rows lie */
+    assert_int_equal(of("{\"beam_size\":5,\"hotwords\":\"tarn\"}", &host, 8, 1) - beams,
+                     (448 - 240) * (8 * 5 * position + 64 * 2));
+    assert_int_equal(of("{\"beam_size\":5,\"initial_prompt\":\"tarn\"}", &host, 8, 1),
+                     of("{\"beam_size\":5,\"condition_on_previous_text\":true}", &host, 8, 1));
+    assert_int_equal(of("{\"beam_size\":5,\"max_tokens\":224}", &host, 8, 1), beams);
+    assert_int_equal(of("{\"beam_size\":5,\"max_tokens\":225}", &host, 8, 1),
+                     of("{\"beam_size\":5,\"hotwords\":\"tarn\"}", &host, 8, 1));
     /* Nobody knows its heads: as many as a session takes. */
     assert_int_equal(of("{\"word_timestamps\":true}", &host, 8, 1) - greedy,
                      UINT64_C(65) * 448 * 1500 * 4 + 448 * 4 + UINT64_C(8) * 64 * 1536 * 2 * 8);
@@ -138,6 +148,10 @@ TEST(a_way_of_decoding_has_a_name)
         {"{\"language\":\"de\",\"patience\":2}", ""}, /* the device does the same with it */
         {"{\"beam_size\":16,\"best_of\":16,\"word_timestamps\":true}",
          "beam_size=16 best_of=16 word_timestamps"},
+        {"{\"hotwords\":\"tarn\"}", "long_text"},
+        {"{\"max_tokens\":224}", ""},
+        {"{\"beam_size\":16,\"best_of\":16,\"word_timestamps\":true,\"max_tokens\":448}",
+         "beam_size=16 best_of=16 word_timestamps long_text"},
     };
     char name[TRANSCRIBE_DECODING_LEN];
     struct transcribe_params p;

@@ -340,6 +340,50 @@ TEST_SETUP(test_too_much_text, setup)
     free(book);
 }
 
+/* Longer than what is decoded: sessions get room for it once it comes, and what was in work begins
+ * again. */
+TEST_SETUP(test_long_text, setup)
+{
+    static struct recording one, other, heard;
+    static struct text text, dense;
+    struct transcriber *t = make(3, 1);
+    char letters[251]; /* a token each */
+    struct err e;
+
+    for (int i = 0; i < 250; i++)
+        letters[i] = "xqzvkj"[i % 6];
+    letters[250] = 0;
+    beside_ms = 30000;
+    text_of(&text);
+    text_of(&dense);
+    say(&text, 1, 3, "the farmer.");
+    say(&dense, 1, 29, letters);
+    say(&dense, 31, 33, "it is tuesday.");
+    speak(&one, 10);
+    speak(&other, 60);
+    speak(&heard, 10);
+    add(t, &one, &text);
+    assert_ok(
+        transcriber_add(t, 0, "en", 1, recording_source(&heard), recording_take, &heard, NULL, &e),
+        e);
+    for (int i = 0; i < 2; i++) {
+        bool progress;
+
+        assert_ok(transcriber_step(t, &progress, &e), e);
+    }
+    assert_int_equal(fake.long_sessions, 0);
+    assert_int_equal(heard.told, 0);
+    add(t, &other, &dense);
+    recording_finish(t);
+    assert_int_equal(transcriber_slots(t), 3);
+    transcriber_free(t);
+    assert_int_equal(fake.long_sessions, 1);
+    fake.step_calls = 0; /* heard's */
+    check_same(&one, &text, "1");
+    check_same(&other, &dense, "11");
+    assert_int_equal(heard.segments, 1);
+}
+
 /* ---- the same whatever happens around them */
 
 static struct recording alone[LANES], together[LANES];

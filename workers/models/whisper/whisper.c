@@ -13,10 +13,9 @@
 #include "workers/models/whisper/whisper_net.h"
 #include "workers/text/tokenizer/vocabulary.h"
 
-#define PROMPT_MAX 4      /* start, language, task, no timestamps */
 #define FRAME_SAMPLES 320 /* of an encoder position */
 
-_Static_assert(WHISPER_WINDOW_SAMPLES <= ASR_WINDOW_MAX && PROMPT_MAX <= ASR_PROMPT_MAX,
+_Static_assert(WHISPER_WINDOW_SAMPLES <= ASR_WINDOW_MAX && WHISPER_PROMPT_MAX <= ASR_PROMPT_MAX,
                "what the stage has room for");
 
 uint32_t whisper_prompt(const struct vocabulary *v, struct asr_task task, int32_t *ret)
@@ -80,7 +79,7 @@ static void describe_model(struct whisper *w, enum precision precision)
         .window_samples = WHISPER_WINDOW_SAMPLES,
         .positions = w->config.max_target_positions,
         .vocab_size = w->config.vocab_size,
-        .prompt_max = PROMPT_MAX,
+        .prompt_max = WHISPER_PROMPT_MAX,
         .align_heads = count_heads(NULL, &w->config, w->heads),
         .frame_samples = FRAME_SAMPLES,
         .language = "en",

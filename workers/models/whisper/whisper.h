@@ -18,6 +18,7 @@
 #define WHISPER_WINDOW_SAMPLES 480000 /* 30 s */
 #define WHISPER_FRAMES 3000           /* log-mel frames of a window */
 #define WHISPER_POSITIONS 1500        /* encoder positions of a window */
+#define WHISPER_PROMPT_MAX 4          /* start, language, task, no timestamps */
 
 struct whisper_config {
     uint32_t d_model, mel_bins, vocab_size;
@@ -52,10 +53,10 @@ const struct whisper_config *whisper_config(const struct asr_model *m);
 /* How its sessions keep the windows' keys and values; before the first one. AUTO, as it is at
  * first: cache_precision_resolve. */
 void whisper_keep(struct asr_model *m, enum cache_precision cache);
-uint64_t whisper_slot_bytes(const struct asr_model *m, uint32_t branches);
+uint64_t whisper_slot_bytes(const struct asr_model *m, struct asr_shape shape);
 /* Enough rows for one reading of the decoder's weights to be shared, no more than a quarter of the
  * device's free memory holds. */
-uint32_t whisper_default_slots(const struct asr_model *m, uint32_t branches);
+uint32_t whisper_default_slots(const struct asr_model *m, struct asr_shape shape);
 
 #define WHISPER_MAX_ALIGN_HEADS 64
 

@@ -40,8 +40,8 @@ static int check_window(const struct whisper_session *s, const struct asr_alignm
 
     if (w->slot >= s->shape.slots || !s->encoded[w->slot])
         return err_set(err, ERR_DEVICE, "slot %u has no window to align", w->slot);
-    if (w->n < 2 || w->n > s->w->config.max_target_positions || w->text < 1 || w->text >= w->n ||
-        w->frames < 1 || w->frames > s->window_keys[w->slot].dense)
+    if (w->n < 2 || w->n > s->positions || w->text < 1 || w->text >= w->n || w->frames < 1 ||
+        w->frames > s->window_keys[w->slot].dense)
         return err_set(err, ERR_DEVICE,
                        "%u tokens, %u of them a prompt, cannot be aligned to %u "
                        "positions",

@@ -127,6 +127,7 @@ struct whisper_session {
     struct asr_shape shape; /* without zeros for what is chosen */
     uint32_t top;           /* candidates of a row; 0: none, a window has one branch */
     uint32_t own_slots;     /* slots * branches */
+    uint32_t positions;     /* of a branch's cache */
     uint32_t pass_rows;     /* rows that an alignment feeds at once: at least asr.rows */
     /* Which positions of each slot's window there are, and of the windows in the scratch tensors
      * (whisper_encode.c). [slots], device memory of a host. */
@@ -202,7 +203,7 @@ static inline struct whisper_session *whisper_session_of(struct asr_session *s)
 
 /* Bytes of a slot's cross-attention cache in one layer, and of the decoder's own. */
 size_t whisper_cross_bytes(const struct whisper *w);
-size_t whisper_own_bytes(const struct whisper *w);
+size_t whisper_own_bytes(const struct whisper *w, uint32_t positions);
 /* A layer's cache over all slots. */
 struct kv whisper_cross_kv(const struct whisper_session *s, uint32_t layer);
 struct kv whisper_own_kv(const struct whisper_session *s, uint32_t layer);

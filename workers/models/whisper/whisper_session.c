@@ -56,6 +56,17 @@ static uint64_t weight_bytes(const struct whisper_config *c, enum precision p, b
            (positions + 4) * d * sizeof(float);
 }
 
+/* That a branch's cache has: all, or a short text's with the prompt before it and, where it is
+ * aligned, its end. */
+static uint32_t own_positions(const struct whisper_config *c, struct asr_shape shape)
+{
+    uint32_t most = c->max_target_positions;
+    uint32_t text = most / 2 > ASR_SHORT_TEXT ? most / 2 : ASR_SHORT_TEXT;
+    uint32_t all = (WHISPER_PROMPT_MAX + text + 1 + KEYS_ROUND - 1) / KEYS_ROUND * KEYS_ROUND;
+
+    return shape.short_text && all < most ? all : most;
+}
+
 static uint64_t keys_bytes(const struct whisper_config *c, uint64_t keys, uint64_t size)
 {
     return 2 * ((keys + KEYS_ROUND - 1) / KEYS_ROUND * KEYS_ROUND) * c->d_model * size;
@@ -124,12 +135,13 @@ uint64_t whisper_predict_bytes(const struct whisper_config *c, enum precision pr
     uint64_t size = dtype_size(precision_type(precision)), layers = c->decoder_layers;
     uint64_t branches = (uint64_t)shape.slots * (shape.branches ? shape.branches : 1);
     uint64_t rows = branches > WHISPER_PROMPT_ROWS ? branches : WHISPER_PROMPT_ROWS;
-    uint64_t shared = shape.branches > 1 ? c->max_target_positions * sizeof(uint16_t) : 0;
+    uint64_t positions = own_positions(c, shape);
+    uint64_t shared = shape.branches > 1 ? positions * sizeof(uint16_t) : 0;
     uint64_t windows = shape.windows ? shape.windows : 1;
 
     return weight_bytes(c, precision, halves) + scratch_bytes(c, precision, windows) +
            shape.slots * layers * (keys_bytes(c, WHISPER_POSITIONS, dtype_size(cross)) + scales) +
-           branches * layers * keys_bytes(c, c->max_target_positions, size) +
+           branches * layers * keys_bytes(c, positions, size) +
            rows * (row_bytes(c, size) + shared) + align_bytes(c, shape, rows, size) +
            windows * window_bytes(c, size);
 }
@@ -142,9 +154,9 @@ size_t whisper_cross_bytes(const struct whisper *w)
                                 w->config.decoder_heads, WHISPER_POSITIONS);
 }
 
-size_t whisper_own_bytes(const struct whisper *w)
+size_t whisper_own_bytes(const struct whisper *w, uint32_t positions)
 {
-    return w->be->ops->kv_bytes(w->type, w->config.decoder_heads, w->config.max_target_positions);
+    return w->be->ops->kv_bytes(w->type, w->config.decoder_heads, positions);
 }
 
 /* A window's keys and values over all layers, and a branch's. */
@@ -153,16 +165,17 @@ static uint64_t cross_stride(const struct whisper *w)
     return (uint64_t)w->config.decoder_layers * whisper_cross_bytes(w);
 }
 
-static uint64_t own_stride(const struct whisper *w)
+static uint64_t own_stride(const struct whisper *w, uint32_t positions)
 {
-    return (uint64_t)w->config.decoder_layers * whisper_own_bytes(w);
+    return (uint64_t)w->config.decoder_layers * whisper_own_bytes(w, positions);
 }
 
-uint64_t whisper_slot_bytes(const struct asr_model *m, uint32_t branches)
+uint64_t whisper_slot_bytes(const struct asr_model *m, struct asr_shape shape)
 {
     const struct whisper *w = whisper_of(m);
+    uint64_t branches = shape.branches ? shape.branches : 1;
 
-    return cross_stride(w) + (branches ? branches : 1) * own_stride(w);
+    return cross_stride(w) + branches * own_stride(w, own_positions(&w->config, shape));
 }
 
 /* The memory that may still be allocated, as far as is known. */
@@ -179,13 +192,13 @@ static uint64_t find_free_memory(const struct backend *be)
  * part of what a step reads, and the rest, each slot's own keys and values, is not shared by more.
  * A device with wide batches needs as many rows as it has memory for to be busy in a step, and,
  * with many branches, still enough slots for the encoder to have windows to take at once. */
-uint32_t whisper_default_slots(const struct asr_model *m, uint32_t branches)
+uint32_t whisper_default_slots(const struct asr_model *m, struct asr_shape shape)
 {
     const struct whisper *w = whisper_of(m);
     bool wide = w->be->info.wide_batches;
-    uint32_t most = (wide ? WIDE_ROWS : HOST_ROWS) / (branches ? branches : 1);
+    uint32_t most = (wide ? WIDE_ROWS : HOST_ROWS) / (shape.branches ? shape.branches : 1);
     uint32_t least = wide ? WIDE_SLOTS : HOST_SLOTS;
-    uint64_t fit = find_free_memory(w->be) / 4 / whisper_slot_bytes(m, branches);
+    uint64_t fit = find_free_memory(w->be) / 4 / whisper_slot_bytes(m, shape);
 
     if (most < least)
         most = least;
@@ -205,7 +218,6 @@ static size_t place_tensors(struct whisper_session *s, char *base)
     int64_t frames = (int64_t)s->shape.windows * WHISPER_FRAMES;
     int64_t positions = (int64_t)s->shape.windows * WHISPER_POSITIONS;
     int64_t aligned = s->shape.align_heads ? s->asr.align_tokens : 0, pass = s->pass_rows;
-    size_t positions_max = c->max_target_positions;
     int64_t vocab = (c->vocab_size + ROW_ALIGN - 1) / ROW_ALIGN * ROW_ALIGN;
     enum dtype t = s->w->type, in = precision_input(s->w->asr.precision);
     bool eight = in == DTYPE_E4M3; /* then rows have scales; ffn's 8 bits lie where its 16 did */
@@ -247,7 +259,7 @@ static size_t place_tensors(struct whisper_session *s, char *base)
         {(void **)&s->candidates, s->asr.rows, sizeof(*s->candidates) * s->top},
         {(void **)&s->tails, s->asr.rows, sizeof(*s->tails)},
         {(void **)&s->lies_in, s->asr.rows,
-         s->shape.branches > 1 ? sizeof(*s->lies_in) * positions_max : 0},
+         s->shape.branches > 1 ? sizeof(*s->lies_in) * s->positions : 0},
         {(void **)&s->first_frame, (size_t)aligned, sizeof(*s->first_frame)},
     };
     size_t at = 0;
@@ -285,6 +297,7 @@ static void size_session(struct whisper_session *s, struct asr_shape shape)
     s->asr.rows = branches > WHISPER_PROMPT_ROWS ? branches : WHISPER_PROMPT_ROWS;
     s->top = shape.branches > 1 ? shape.branches + 1 : 0;
     s->own_slots = branches;
+    s->positions = own_positions(&s->w->config, shape);
     s->asr.align_tokens = shape.align_windows * s->w->config.max_target_positions;
     s->pass_rows = shape.align_heads && shape.align_windows > 1 && s->asr.align_tokens > s->asr.rows
                        ? s->asr.align_tokens
@@ -298,8 +311,9 @@ static uint64_t bytes_of(const struct whisper *w, struct asr_shape shape)
     struct whisper_session s = {.w = (struct whisper *)(uintptr_t)w};
 
     size_session(&s, shape);
-    return place_tensors(&s, NULL) + shape.slots * cross_stride(w) + s.own_slots * own_stride(w) +
-           w->mel_bytes + (uint64_t)shape.windows * w->mel_window_bytes +
+    return place_tensors(&s, NULL) + shape.slots * cross_stride(w) +
+           s.own_slots * own_stride(w, s.positions) + w->mel_bytes +
+           (uint64_t)shape.windows * w->mel_window_bytes +
            (uint64_t)(shape.windows - 1) * w->window_scratch;
 }
 
@@ -363,7 +377,7 @@ void whisper_meter(const struct asr_model *m, struct asr_shape shape, struct asr
 
     *ret = (struct asr_meter){
         .weight_bytes = w->weight_bytes,
-        .slot_bytes = whisper_slot_bytes(m, shape.branches),
+        .slot_bytes = whisper_slot_bytes(m, shape),
         .encoder_flop = encoder_flop(&w->config),
         .step_bytes = step_read(w, shape.slots),
     };
@@ -390,10 +404,10 @@ struct kv whisper_own_kv(const struct whisper_session *s, uint32_t layer)
 
     return (struct kv){.type = w->type,
                        .heads = w->config.decoder_heads,
-                       .capacity = w->config.max_target_positions,
+                       .capacity = s->positions,
                        .slots = s->own_slots,
-                       .slot_stride = own_stride(w),
-                       .data = s->own + layer * whisper_own_bytes(w),
+                       .slot_stride = own_stride(w, s->positions),
+                       .data = s->own + layer * whisper_own_bytes(w, s->positions),
                        .lies_in = s->shape.branches > 1 ? s->lies_in : NULL};
 }
 
@@ -419,8 +433,8 @@ static int make_arrays(struct whisper_session *s, struct err *err)
     s->answered = calloc(rows, sizeof(*s->answered));
     s->to_rows = calloc(rows, sizeof(*s->to_rows));
     s->to_asks = calloc(rows, sizeof(*s->to_asks));
-    s->to_lies_in = calloc(s->shape.branches > 1 ? branches : 1,
-                           s->w->config.max_target_positions * sizeof(*s->to_lies_in));
+    s->to_lies_in =
+        calloc(s->shape.branches > 1 ? branches : 1, s->positions * sizeof(*s->to_lies_in));
     s->from_choices = calloc(rows, sizeof(*s->from_choices));
     s->from_candidates = calloc(s->top ? rows : 1, (s->top ? s->top : 1) * sizeof(*s->candidates));
     for (uint32_t i = 0; s->window_keys && i < s->shape.slots; i++)
@@ -444,7 +458,7 @@ static int make_memory(struct whisper_session *s, struct err *err)
         rc = be->ops->alloc(be, s->shape.slots * (size_t)cross_stride(s->w), &cross, err);
     s->cross = cross;
     if (rc == 0)
-        rc = be->ops->alloc(be, s->own_slots * (size_t)own_stride(s->w), &own, err);
+        rc = be->ops->alloc(be, s->own_slots * (size_t)own_stride(s->w, s->positions), &own, err);
     s->own = own;
     if (rc == 0)
         place_tensors(s, s->workspace);

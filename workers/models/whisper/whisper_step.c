@@ -29,7 +29,7 @@ static struct branch *branch_of(const struct whisper_session *s, uint32_t slot, 
 
 static uint16_t *line_of(const struct whisper_session *s, uint32_t own)
 {
-    return s->to_lies_in + (size_t)own * s->w->config.max_target_positions;
+    return s->to_lies_in + (size_t)own * s->positions;
 }
 
 static void line_changed(struct whisper_session *s, uint32_t own)
@@ -59,7 +59,7 @@ static int check_row(struct whisper_session *s, const struct asr_row *r, uint32_
     bool again = b && b->call == s->calls;
     bool follows = ahead && r->token == ASR_FOLLOWS;
 
-    if (!b || !s->encoded[r->slot] || r->pos >= s->w->config.max_target_positions ||
+    if (!b || !s->encoded[r->slot] || r->pos >= s->positions ||
         (again ? r->pos != b->next : r->pos > b->seen))
         return err_set(err, ERR_DEVICE, "row %u: branch %u of slot %u has no position %u%s", i,
                        r->branch, r->slot, r->pos, again ? " after the one before" : "");
@@ -139,7 +139,7 @@ static void store_anew(struct whisper_session *s, uint32_t own, uint32_t pos)
 
 static int send_lines(struct whisper_session *s, struct err *err)
 {
-    size_t line = s->w->config.max_target_positions, n = s->lies_end - s->lies_from;
+    size_t line = s->positions, n = s->lies_end - s->lies_from;
     struct backend *be = s->w->be;
     int rc = n == 0 ? 0
                     : be->ops->write(be, s->lies_in + s->lies_from * line, line_of(s, s->lies_from),

@@ -131,6 +131,16 @@ void flight_close(struct flight *f)
     f->session = NULL;
 }
 
+/* Windows in flight wait for a slot of the new session. */
+static int reopen(struct flight *f, uint32_t slots, uint32_t windows, struct err *err)
+{
+    for (uint32_t i = 0; i < f->slot_count; i++)
+        if (f->slots[i].window)
+            f->slots[i].window->place = WINDOW_QUEUED;
+    flight_close(f);
+    return flight_open(f, slots, windows, err);
+}
+
 int flight_shrink(struct flight *f, struct err *err)
 {
     uint32_t slots = f->slot_count, windows = f->session->windows;
@@ -143,11 +153,13 @@ int flight_shrink(struct flight *f, struct err *err)
         slots /= 2;
     log_warn("%s; going on with %u window%s in flight, %u at once in the encoder", err->msg, slots,
              slots == 1 ? "" : "s", windows);
-    for (uint32_t i = 0; i < f->slot_count; i++)
-        if (f->slots[i].window)
-            f->slots[i].window->place = WINDOW_QUEUED;
-    flight_close(f);
-    return flight_open(f, slots, windows, err);
+    return reopen(f, slots, windows, err);
+}
+
+int flight_lengthen(struct flight *f, struct err *err)
+{
+    f->shape.short_text = false;
+    return reopen(f, f->slot_count, f->session->windows, err);
 }
 
 /* ---- slots */

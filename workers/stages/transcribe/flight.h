@@ -40,7 +40,7 @@ struct flight {
     const struct rules_spec *rules; /* token_rules.h */
     struct timing *timing;          /* NULL: no words */
     struct decoding_policy policy;
-    struct asr_shape shape; /* branches and alignment heads */
+    struct asr_shape shape; /* branches, alignment heads, and whether texts are short */
     struct asr_session *session;
     struct slot *slots;
     uint32_t slot_count;
@@ -73,6 +73,9 @@ void flight_close(struct flight *f); /* what was open; slots are empty then */
  * as many slots. Windows in flight begin again: their audio is still held, and a window yields the
  * same however often it is begun. ERR_VRAM when it cannot be less. */
 int flight_shrink(struct flight *f, struct err *err);
+/* A session with room for texts that are not short (asr_shape), of as many slots as fit. Windows in
+ * flight begin again, as above. */
+int flight_lengthen(struct flight *f, struct err *err);
 
 /* Forgets a lane's windows. */
 void flight_drop(struct flight *f, const struct lane *l);

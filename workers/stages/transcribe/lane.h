@@ -229,6 +229,8 @@ int known_text_prepare(struct lane *l, bool *progress, struct err *err);
 struct lane_window *known_text_next(const struct lane *l); /* NULL: none now */
 uint32_t known_text_queued(const struct lane *l);
 uint32_t known_text_coming(const struct lane *l);
+/* Some segment so far has more tokens than half of the model's positions. */
+bool known_text_is_long(const struct lane *l);
 /* A window's segments as drafts without texts, and its tokens, valid until the next call for a
  * window of its lane. */
 int known_text_drafts(const struct lane_window *w, struct decoding_result *r, struct outcome *o,

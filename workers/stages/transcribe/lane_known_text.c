@@ -30,6 +30,7 @@ struct known_text {
     bool ended;                         /* the lane's audio was seen to its end */
     int32_t *tokens;                    /* owned: of a window, [positions] */
     uint32_t token_max;
+    bool is_long; /* a segment has more tokens than a window's decoding writes */
 };
 
 int known_text_begin(struct lane *l, const struct result_known_text *known_text, uint32_t source,
@@ -114,8 +115,12 @@ static int encode_segment_text(const struct lane *l, uint32_t i, struct known_se
     ret->count = (uint32_t)n;
     if (rc == 0 && (n == 0 || n > l->known_text->token_max))
         drop_text(ret);
+    if (ret->count > l->policy->previous_max)
+        l->known_text->is_long = true;
     return rc;
 }
+
+bool known_text_is_long(const struct lane *l) { return l->known_text->is_long; }
 
 /* Encodes the text if it may have words. Dropped text is not believed, nor timed. */
 static int look_at(struct lane *l, uint32_t i, struct err *err)

@@ -111,6 +111,8 @@ void transcribe_shape(const struct transcribe_params *p, uint32_t align_heads,
     if (ret->branches < 1)
         ret->branches = 1;
     ret->align_heads = p->word_timestamps ? align_heads : 0;
+    ret->short_text = !p->condition_on_previous_text && !p->initial_prompt[0] && !p->hotwords[0] &&
+                      p->max_tokens <= ASR_SHORT_TEXT;
 }
 
 uint32_t transcribe_rows(const struct transcribe_params *p)
@@ -121,13 +123,15 @@ uint32_t transcribe_rows(const struct transcribe_params *p)
 void transcribe_decoding(const struct transcribe_params *p, char ret[TRANSCRIBE_DECODING_LEN])
 {
     char beams[24] = "", candidates[24] = "";
+    struct asr_shape shape;
 
+    transcribe_shape(p, 0, &shape);
     if (p->beam_size > 1)
         snprintf(beams, sizeof(beams), " beam_size=%u", p->beam_size);
     if (p->best_of > 1)
         snprintf(candidates, sizeof(candidates), " best_of=%u", p->best_of);
-    snprintf(ret, TRANSCRIBE_DECODING_LEN, "%s%s%s", beams, candidates,
-             p->word_timestamps ? " word_timestamps" : "");
+    snprintf(ret, TRANSCRIBE_DECODING_LEN, "%s%s%s%s", beams, candidates,
+             p->word_timestamps ? " word_timestamps" : "", shape.short_text ? "" : " long_text");
     if (ret[0])
         memmove(ret, ret + 1, strlen(ret));
 }
@@ -191,9 +195,8 @@ static int build_transcriber(struct transcriber *t, uint32_t slots, uint32_t win
         return rc;
     t->flight.rules = token_rules_spec(t->rules);
     t->flight.timing = t->timing;
-    rc =
-        flight_open(&t->flight, slots ? slots : m->ops->default_slots(m, t->flight.policy.branches),
-                    windows, err);
+    rc = flight_open(&t->flight, slots ? slots : m->ops->default_slots(m, t->flight.shape), windows,
+                     err);
     if (!rc) /* a single lane can have a batch waiting */
         t->policy.queue = t->flight.batch > LANE_QUEUE ? t->flight.batch : LANE_QUEUE;
     return rc;
@@ -424,6 +427,19 @@ static int prepare_text_windows(struct transcriber *t, bool *progress, struct er
     return rc;
 }
 
+/* A known text may be longer than what is decoded: for it, and from then on, branches get room for
+ * all positions. */
+static int make_room_for_text(struct transcriber *t, struct err *err)
+{
+    bool any = false;
+
+    if (!t->flight.shape.short_text)
+        return 0;
+    for (const struct lane *l = t->lanes; l; l = l->next)
+        any = any || (l->known_text && known_text_is_long(l));
+    return any ? flight_lengthen(&t->flight, err) : 0;
+}
+
 static int run_decode_tick(struct transcriber *t, bool *progress, struct err *err)
 {
     int rc = flight_fill(&t->flight, t->lanes, progress, err);
@@ -450,6 +466,8 @@ int transcriber_step(struct transcriber *t, bool *progress, struct err *err)
     rc = detect_speech(t, progress, err);
     if (!rc)
         rc = prepare_text_windows(t, progress, err);
+    if (!rc && (rc = make_room_for_text(t, err)))
+        return rc; /* there is no session that could be smaller */
     if (!rc)
         rc = run_decode_tick(t, progress, err);
     if (rc == ERR_VRAM) {

@@ -27,13 +27,13 @@ struct asr_shape;
 struct transcriber;
 struct lane;
 
-/* The shape of a session for these parameters: branches and alignment heads; slots and windows stay
- * 0. align_heads: the model's. Pure. */
+/* The shape of a session for these parameters: branches, alignment heads, and whether texts are
+ * short; slots and windows stay 0. align_heads: the model's. Pure. */
 void transcribe_shape(const struct transcribe_params *p, uint32_t align_heads,
                       struct asr_shape *ret);
 
 /* These parameters in words, as a key for measurements: "beam_size=5 word_timestamps"; "" for plain
- * greedy decoding. Pure. */
+ * greedy decoding; "long_text": not asr_shape.short_text. Pure. */
 #define TRANSCRIBE_DECODING_LEN 64
 void transcribe_decoding(const struct transcribe_params *p, char ret[TRANSCRIBE_DECODING_LEN]);
 /* Hypotheses of a window in a step of the decoder; at most the branches. */
