@@ -143,7 +143,7 @@ void plan_print_json(const struct plan *p, const struct plan_options *o)
                   p->all->no_gpu.msg, "recordings", (json_int_t)p->recordings, "unknown_lengths",
                   (json_int_t)p->unknown, "audio_ms", number_or_null(p->left_ms), "devices",
                   make_devices_json(p), "stages", make_stages_json(p), "seconds",
-                  number_or_null(ms < 0 ? -1 : ms / 1000), "done_at", end_of(ms));
+                  number_or_null(ms < 0 ? -1 : ms / 1000), "done_at", end_of(p->paused ? -1 : ms));
 
     json_object_set_new(j, "night", make_night_json(p));
     json_dumpf(j, stdout, JSON_INDENT(2));

@@ -235,6 +235,7 @@ static void add_up(const struct store_archive *a, struct plan *p)
     struct rate_backlog b = archive_backlog(a);
 
     p->recordings = a->pending + a->waiting;
+    p->held = a->paused;
     p->unknown = a->unknown;
     p->guessed = a->audio_known_ms == 0;
     p->bytes_known = a->bytes_known;

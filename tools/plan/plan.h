@@ -90,6 +90,7 @@ struct plan {
     int64_t left_ms;     /* audio that not every stage has heard; -1: nobody knows */
     bool waiting;        /* the stages are those of the catalog; else one that stands for none */
     bool paused;         /* the whole catalog */
+    uint64_t held;       /* recordings that are paused by themselves */
     bool missing;        /* there is no catalog yet */
     bool fits;           /* each model on at least one device */
     int64_t ms;          /* of all stages; -1: nobody knows */

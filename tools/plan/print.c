@@ -53,6 +53,13 @@ static void print_waiting(const struct plan *p)
     const uint64_t recordings = plan_is_stuck(p) ? count_stuck(p) : p->recordings;
     char n[TEXT_LEN], m[TEXT_LEN], text[400];
 
+    if (!p->waiting && p->held) {
+        snprintf(text, sizeof(text), "nothing: %s %s paused. Next: nightshift resume",
+                 text_count(p->held, n),
+                 text_plural(p->held, "recording is", "recordings are"));
+        print_labelled_line("Waiting", text);
+        return;
+    }
     if (!p->waiting) {
         print_labelled_line("Waiting",
                             p->missing
@@ -343,12 +350,12 @@ static void print_end(const struct plan *p)
         return;
     }
     localtime_r(&at, &tm);
-    strftime(when, sizeof(when), "%a %d %b %Y, %H:%M", &tm);
-    snprintf(text, sizeof(text), "in %s%s, on %s%s%s",
+    strftime(when, sizeof(when), p->paused ? "after it goes on" : "on %a %d %b %Y, %H:%M", &tm);
+    snprintf(text, sizeof(text), "in %s%s%s%s%s%s",
              p->untold  ? "at least "
              : measured ? ""
                         : "about ",
-             text_length(p->ms > 1000 ? p->ms : 1000, n), when,
+             text_length(p->ms > 1000 ? p->ms : 1000, n), p->paused ? " " : ", ", when,
              measured ? "" : " (an estimate; the run itself measures it)",
              p->untold ? "; without stages of unknown speed" : "");
     print_labelled_line("Done", text);

@@ -407,7 +407,17 @@ class Plan(unittest.TestCase):
         self.run_it("pause", "--all")
         plan = self.plan(devices="cpu")
         self.assertTrue(plan["paused"] and plan["waiting"])
-        self.assertIn("until `nightshift resume`", " ".join(self.text(devices="cpu").split()))
+        self.assertIsNone(plan["done_at"])
+        text = " ".join(self.text(devices="cpu").split())
+        self.assertIn("until `nightshift resume`", text)
+        self.assertRegex(text, r"Done in [^,]* after it goes on")
+
+    def test_paused_recordings_are_told(self):
+        self.enqueue(2)
+        self.run_it("pause", os.path.join(self.dir, "archive"))
+        self.assertFalse(self.plan(devices="cpu")["waiting"])
+        self.assertIn("Waiting nothing: 2 recordings are paused. Next: nightshift resume ",
+                      " ".join(self.text(devices="cpu").split()))
 
 
 if __name__ == "__main__":
