@@ -11,6 +11,7 @@
 #include "scheduler/lease/tracks.h"
 #include "scheduler/run/diary.h"
 #include "scheduler/run/figures.h"
+#include "scheduler/worker_pool.h"
 
 /* *ret is NULL where it was given up. */
 static bool lease_of(struct run_worker *w, uint64_t lease, int64_t media, struct run_lease **ret,
@@ -146,7 +147,7 @@ bool intake_shard_failed(struct run_worker *w, const struct msg_shard_failed *m,
 
     if (!lease_of(w, m->lease_id, m->media_id, &l, err))
         return false;
-    if (!l)
+    if (!l || (m->code == ERR_MODEL && worker_pool_left_fp16(w)))
         return true;
     if (m->track)
         return tracks_shard_failed(w, l, m, err);

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "gpu/devices/devices.h"
+#include "gpu/precision.h"
 #include "scheduler/disabled_stages.h"
 #include "scheduler/intake.h"
 #include "scheduler/lease/tracks.h"
@@ -126,6 +127,26 @@ static void on_gone(void *owner, struct process_loss *loss)
 
 /* ---------------------------------------------------------------------------------- messages */
 
+static bool is_precision_auto(const struct run *run)
+{
+    enum precision wish = PRECISION_AUTO;
+    struct err none = {0};
+
+    return !run->o->precision ||
+           (precision_parse(run->o->precision, &wish, &none) == 0 && wish == PRECISION_AUTO);
+}
+
+/* A model that has left fp16's range is tried in what has more. */
+static const char *choose_precision(const struct run_worker *w)
+{
+    const struct run *run = w->process.run;
+    const struct device *d = &run->devices.picked->list[w->index];
+
+    if (run->backlog.left_fp16 && is_precision_auto(run))
+        return precision_name(precision_auto(d->precisions & ~(1u << PRECISION_F16)));
+    return run->o->precision ? run->o->precision : "auto";
+}
+
 static void send_setup(struct run_worker *w)
 {
     struct run *run = w->process.run;
@@ -139,7 +160,7 @@ static void send_setup(struct run_worker *w)
     struct msg_setup m = {
         .stage_count = 1,
         .stages = stages,
-        .precision = (char *)(run->o->precision ? run->o->precision : "auto"),
+        .precision = (char *)choose_precision(w),
         .cache = run->o->cache,
         .slots = run->o->slots,
         .decoders = run->o->decoders,
@@ -201,6 +222,7 @@ static bool take_ready(struct run_worker *w, const struct frame *f, struct err *
     w->pulse.moved_ms = w->pulse.engine_ms = w->pulse.busy_ms = clock_mono_ms();
     w->pulse.speed = 0;
     w->was_ready = true;
+    w->is_fp16 = is_precision_auto(run) && strcmp(m.precision, "fp16") == 0;
     planner_worker_ready(run->planner, w->index, m.capacity);
     planner_worker_rate(run->planner, w->index, shards_a_second(run, m.rate));
     remembered_ready(w, &m);

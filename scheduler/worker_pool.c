@@ -1,9 +1,12 @@
 #include "scheduler/worker_pool.h"
 
 #include <stdio.h>
+#include <string.h>
 
+#include "base/log.h"
 #include "base/numa.h"
 #include "gpu/devices/devices.h"
+#include "scheduler/run/report.h"
 
 /* The stage's model had no room there: another stage's may. */
 static bool too_small(const struct run_worker *w)
@@ -26,6 +29,7 @@ void worker_pool_new_stage(struct run *run)
 {
     uint32_t i;
 
+    run->backlog.left_fp16 = false;
     for (i = 0; i < run->devices.count; i++) {
         run->devices.workers[i].tracks.solo = false;
         if (too_small(&run->devices.workers[i]))
@@ -52,7 +56,7 @@ void worker_pool_start(struct run_worker *w)
         argv[n++] = number;
     }
 
-    w->drained = w->was_ready = false;
+    w->drained = w->was_ready = w->is_fp16 = false;
     w->pulse.engine_beat = w->pulse.audio_ms = w->pulse.decoded_ms = 0;
     w->pulse.rate = (struct rate){0};
     process_start(&w->process, argv);
@@ -84,6 +88,36 @@ void worker_pool_leave(struct run *run)
 
     for (i = 0; i < run->devices.count; i++)
         worker_pool_dismiss(&run->devices.workers[i]);
+}
+
+static void note_left_fp16(struct run_worker *w)
+{
+    struct run *run = w->process.run;
+    struct err err = {0};
+    char text[400];
+
+    snprintf(text, sizeof(text),
+             "%s: a result of stage %.40s with model %.120s is not a number in fp16; what computes "
+             "in fp16 goes on in bf16, or in float32 where there is none",
+             w->label, run->backlog.stage.name, run->backlog.stage.model);
+    report_event(run, LOG_WARN, "%s", text);
+    run_check(run, ledger_event(run->ledger, "device-range", 0, w->device, text, &err), &err);
+    run_note_commit(run);
+}
+
+bool worker_pool_left_fp16(struct run_worker *w)
+{
+    struct run *run = w->process.run;
+
+    if (!w->is_fp16)
+        return false;
+    if (!run->backlog.left_fp16)
+        note_left_fp16(w);
+    run->backlog.left_fp16 = true;
+    for (uint32_t i = 0; i < run->devices.count; i++)
+        if (run->devices.workers[i].is_fp16)
+            worker_pool_dismiss(&run->devices.workers[i]);
+    return true;
 }
 
 void worker_pool_drain_one(struct run_worker *w)

@@ -84,6 +84,7 @@ struct backlog {
     int64_t cursor;              /* tasks up to this turn were looked at */
     bool exhausted;              /* nothing runnable is beyond the cursor */
     bool overtaken;              /* nor is anything read before another stage is chosen */
+    bool left_fp16;              /* its model has: see worker_pool_left_fp16 */
 };
 
 /* How a device is used, as its worker says, and what of it is to be remembered. */
@@ -282,6 +283,7 @@ struct run_worker {
     struct process process;
     bool was_ready; /* this process was */
     bool drained;   /* DRAIN was sent: it takes no more leases */
+    bool is_fp16;   /* it computes so, and was not told to */
     struct worker_pulse pulse;
     struct worker_tracks tracks;
     struct worker_memory memory;

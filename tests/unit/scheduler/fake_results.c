@@ -160,14 +160,15 @@ void fake_shard_done(const struct fake_lease *l, uint64_t lease, uint32_t track,
     fake_say(MSG_SHARD_DONE, &b);
 }
 
-void fake_shard_failed(const struct fake_lease *l, uint32_t track, uint32_t seq)
+void fake_shard_failed(const struct fake_lease *l, uint32_t track, uint32_t seq, int code,
+                       const char *message)
 {
     struct msg_shard_failed m = {.lease_id = l->m.lease_id,
                                  .media_id = l->m.media_id,
                                  .track = track,
                                  .seq = seq,
-                                 .code = ERR_INPUT,
-                                 .message = fake_text("the sound stops making sense")};
+                                 .code = code,
+                                 .message = fake_text(message)};
     struct buf b = BUF_INIT;
 
     msg_shard_failed_put(&b, &m);

@@ -101,7 +101,7 @@ static bool act(struct fake_lease *l, uint32_t k, uint32_t seq)
         fake_shard_done(l, l->m.lease_id, k, seq);
     if (!mode("fail", k))
         return false;
-    fake_shard_failed(l, k, seq);
+    fake_shard_failed(l, k, seq, ERR_INPUT, "the sound stops making sense");
     return true;
 }
 

@@ -12,6 +12,7 @@
  *   wrong           the same as input, in a sentence of the stage's own
  *   second          missing, unless it is the second member of its name
  *   shardfail       SHARD_FAILED for shard N/2, the others are fine
+ *   nan, range      there a result is not a number; range: in fp16 alone
  *   dup, stray      every result twice; every result also for a lease that does not exist
  *   short           LEASE_END without error, and without results for the second half
  *   badtext         a segment that ends before it begins
@@ -25,8 +26,8 @@
  * not fit); gone (no device, while $FAKE_STATE has a file of that name); measure (says that it has
  * measured 32 slots and 4 windows, unless it is told what is remembered, which it writes as a
  * file's name into $FAKE_STATE); lower (as measure, and halves both); workers (writes how many it
- * was told of); early (as lower, before it is ready). MODE@DEVICE: only on that device; MODE@STAGE:
- * only for that stage. */
+ * was told of); early (as lower, before it is ready); fp16 (computes so if it may choose).
+ * MODE@DEVICE: only on that device; MODE@STAGE: only for that stage. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -49,6 +50,7 @@ static uint32_t lease_count;
 static uint64_t audio_ms, beat;
 static bool draining, still;
 static char *device;
+static char precision[16] = "fp32"; /* as READY says it */
 char fake_stages[SETUP_MAX_STAGES][FAKE_STAGE_LEN];
 
 void fake_say(uint8_t type, struct buf *b)
@@ -260,7 +262,11 @@ static void work(struct fake_lease *l)
         if (still)
             return;
         if (fake_is(l, "shardfail")) {
-            fake_shard_failed(l, 0, l->next++);
+            fake_shard_failed(l, 0, l->next++, ERR_INPUT, "the sound stops making sense");
+            return;
+        }
+        if (fake_is(l, "nan") || (fake_is(l, "range") && strcmp(precision, "fp16") == 0)) {
+            fake_shard_failed(l, 0, l->next++, ERR_MODEL, "that is not a number");
             return;
         }
     }
@@ -410,7 +416,7 @@ static void setup(const struct frame *from)
         .capacity = CAPACITY,
         .description = device,
         .device = fake_text("a fake"),
-        .precision = fake_text("fp32"),
+        .precision = precision,
         .slots = 8,
         .windows = 2,
     };
@@ -419,6 +425,12 @@ static void setup(const struct frame *from)
         _exit(3);
     for (uint32_t i = 0; i < s.stage_count; i++)
         snprintf(fake_stages[i], sizeof(fake_stages[i]), "%s", s.stages[i].name);
+    if (mode("fp16")) {
+        snprintf(precision, sizeof(precision), "%s",
+                 strcmp(s.precision, "auto") == 0 ? "fp16" : s.precision);
+        snprintf(word, sizeof(word), "told-%.16s", s.precision);
+        leave_word(word);
+    }
     if (mode("workers")) {
         snprintf(word, sizeof(word), "told-%u-workers", s.workers);
         leave_word(word);

@@ -46,7 +46,8 @@ void fake_count(const char *what, const struct fake_lease *l);
 
 /* fake_results.c: SHARD_DONE, as of `lease`. */
 void fake_shard_done(const struct fake_lease *l, uint64_t lease, uint32_t track, uint32_t seq);
-void fake_shard_failed(const struct fake_lease *l, uint32_t track, uint32_t seq);
+void fake_shard_failed(const struct fake_lease *l, uint32_t track, uint32_t seq, int code,
+                       const char *message);
 
 /* fake_tracks.c: what a lease has to do for other stages than the first. They yield what its pass
  * has come past. While $FAKE_STATE has a file "late", they wait. $FAKE_TRACKS:

@@ -262,4 +262,49 @@ TEST_TEARDOWN(a_device_that_is_aside_comes_back, end)
     assert_int_equal(count_of("SELECT count(*) FROM task WHERE state = 'done'"), 2);
 }
 
+/* ---- a model that leaves fp16's range */
+
+TEST_TEARDOWN(a_model_that_leaves_fp16_goes_on_with_more_range, end)
+{
+    struct scheduler_options o = options();
+
+    o.precision = "auto";
+    begin("sim:2GiB,sim:2GiB", "fp16");
+    ADD("/a/range-20", "/a/range-30", "/a/range-40", "/a/ok-3");
+    run_ok(&o);
+    assert_true(was_told("told-auto"));
+    /* A simulated device has the processor's. */
+    assert_true(was_told("told-bf16") || was_told("told-int16") || was_told("told-fp32"));
+    assert_int_equal(count_of("SELECT count(*) FROM event WHERE kind = 'device-range'"), 1);
+    assert_int_equal(count_of("SELECT count(*) FROM event WHERE kind = 'worker-died'"), 0);
+    assert_int_equal(count_of("SELECT count(*) FROM task WHERE attempts OR suspect"), 0);
+    assert_int_equal(count_of("SELECT count(*) FROM shard"), 93);
+}
+
+static void ends_without_that_stage(const struct scheduler_options *o, int changes)
+{
+    struct scheduler_result r;
+    struct err e = {0};
+
+    assert_int_equal(scheduler_run(o, &r, &e), ERR_MODEL);
+    assert_non_null(strstr(e.msg, "that is not a number"));
+    assert_int_equal(count_of("SELECT count(*) FROM event WHERE kind = 'device-range'"), changes);
+    assert_int_equal(count_of("SELECT count(*) FROM event WHERE kind = 'stage-aside'"), 1);
+    assert_int_equal(count_of("SELECT count(*) FROM task WHERE attempts OR suspect"), 0);
+}
+
+TEST_TEARDOWN(a_model_that_yields_no_numbers_is_put_aside, end)
+{
+    struct scheduler_options o = options();
+
+    o.precision = "auto";
+    begin("sim:2GiB,sim:2GiB", "fp16");
+    ADD("/a/nan-20", "/a/ok-3");
+    ends_without_that_stage(&o, 1); /* it was tried with more range */
+    o.precision = "fp16";           /* who chose it is told */
+    begin("sim:2GiB,sim:2GiB", "fp16");
+    ADD("/a/range-20", "/a/ok-3");
+    ends_without_that_stage(&o, 0);
+}
+
 TEST_MAIN(NULL, NULL)
