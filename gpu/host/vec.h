@@ -202,6 +202,21 @@ INLINE float v_highest(v16 a)
     return t[0];
 }
 
+/* In each lane the highest of n values, a multiple of 16, and `least`. */
+INLINE vreg r_highest(const float *x, size_t n, float least)
+{
+    vreg high[PARTS];
+    v16 all;
+
+    for (int p = 0; p < PARTS; p++)
+        high[p] = r_all(least);
+    for (size_t i = 0; i < n; i += 16)
+        for (int p = 0; p < PARTS; p++)
+            high[p] = r_max(high[p], r_load(x + i + p * LANES));
+    memcpy(&all, high, sizeof(all));
+    return r_all(v_highest(all));
+}
+
 /* 2^x: x = n + f with f in [-1/2, 1/2], a polynomial for 2^f (relative error 2e-7), n into the
  * exponent. Below -126 it is 0 (softmax's far tail); above 127 it is not used. */
 INLINE vreg r_exp2(vreg x)

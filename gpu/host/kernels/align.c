@@ -11,25 +11,26 @@ void KERNEL(softmax)(float *x, size_t n)
 {
     float t[BACKEND_MAX_KEYS], total;
     size_t whole = (n + 15) / 16 * 16;
-    v16 high = v_all(-INFINITY), sum;
-    vreg part[PARTS];
+    vreg part[PARTS], top;
+    v16 sums;
 
     memcpy(t, x, n * sizeof(*t));
     for (size_t i = n; i < whole; i++)
         t[i] = -INFINITY;
-    for (size_t i = 0; i < whole; i += 16)
-        high = v_max(high, v_load(t + i));
     for (int p = 0; p < PARTS; p++)
         part[p] = r_all(0.0f);
-    for (size_t i = 0; i < whole; i += LANES) {
-        vreg d = r_load(t + i) - r_all(v_highest(high));
-        vreg weight = r_pick(d < r_all(-87.0f), r_all(0.0f), r_exp(d));
+    top = r_highest(t, whole, -INFINITY);
+    for (size_t i = 0; i < whole; i += 16) {
+        for (int p = 0; p < PARTS; p++) {
+            vreg d = r_load(t + i + p * LANES) - top;
+            vreg weight = r_pick(d < r_all(-87.0f), r_all(0.0f), r_exp(d));
 
-        part[i / LANES % PARTS] += weight;
-        r_store(t + i, weight);
+            part[p] += weight;
+            r_store(t + i + p * LANES, weight);
+        }
     }
-    memcpy(&sum, part, sizeof(sum));
-    total = v_sum(sum);
+    memcpy(&sums, part, sizeof(sums));
+    total = v_sum(sums);
     for (size_t i = 0; i < n; i++)
         x[i] = t[i] / total;
 }

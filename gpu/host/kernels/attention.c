@@ -20,22 +20,16 @@ INLINE float soften(float *scores, struct key_tail tail, uint16_t *pairs)
 {
     size_t keys = tail.keys, whole = (keys + 15) / 16 * 16;
     float more = tail.times > 1 ? log2f((float)tail.times) / SCALE : 0.0f;
-    vreg high[PARTS], sum[PARTS], top;
+    vreg sum[PARTS], top;
     v16 sums;
 
     for (size_t i = keys; i < whole; i++)
         scores[i] = -3e38f;
     for (size_t i = tail.dense; tail.times > 1 && i < keys; i++)
         scores[i] += more;
-    for (int p = 0; p < PARTS; p++) {
-        high[p] = r_all(-3e38f);
+    for (int p = 0; p < PARTS; p++)
         sum[p] = r_all(0.0f);
-    }
-    for (size_t i = 0; i < whole; i += 16)
-        for (int p = 0; p < PARTS; p++)
-            high[p] = r_max(high[p], r_load(scores + i + p * LANES));
-    memcpy(&sums, high, sizeof(sums));
-    top = r_all(v_highest(sums) * SCALE);
+    top = r_highest(scores, whole, -3e38f) * r_all(SCALE);
     for (size_t i = 0; i < whole; i += 16) {
         for (int p = 0; p < PARTS; p++) {
             vreg weight = r_exp2(r_load(scores + i + p * LANES) * r_all(SCALE) - top);

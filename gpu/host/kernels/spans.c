@@ -51,22 +51,26 @@ static void pack_keys_values(const struct span_job *j, struct packed *p)
  * sum. */
 INLINE float soften(float *scores, size_t n, size_t keys, float scale, const float *bias)
 {
-    v16 high = v_all(-3e38f), sum = v_all(0.0f), top;
+    vreg sum[PARTS], top;
+    v16 sums;
 
     for (size_t i = 0; i < n; i++)
         scores[i] = (scores[i] * scale + (bias ? bias[i] : 0.0f)) * LOG2E;
     for (size_t i = n; i < keys; i++)
         scores[i] = NOWHERE;
-    for (size_t i = 0; i < keys; i += 16)
-        high = v_max(high, v_load(scores + i));
-    top = v_all(v_highest(high));
+    for (int p = 0; p < PARTS; p++)
+        sum[p] = r_all(0.0f);
+    top = r_highest(scores, keys, -3e38f);
     for (size_t i = 0; i < keys; i += 16) {
-        v16 weight = v_exp2(v_load(scores + i) - top);
+        for (int p = 0; p < PARTS; p++) {
+            vreg weight = r_exp2(r_load(scores + i + p * LANES) - top);
 
-        sum += weight;
-        v_store(scores + i, weight);
+            sum[p] += weight;
+            r_store(scores + i + p * LANES, weight);
+        }
     }
-    return 1.0f / v_sum(sum);
+    memcpy(&sums, sum, sizeof(sums));
+    return 1.0f / v_sum(sums);
 }
 
 INLINE void weigh(const struct packed *p, size_t n, size_t r, const float *factor, const int rows)
