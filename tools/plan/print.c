@@ -55,8 +55,7 @@ static void print_waiting(const struct plan *p)
 
     if (!p->waiting && p->held) {
         snprintf(text, sizeof(text), "nothing: %s %s paused. Next: nightshift resume",
-                 text_count(p->held, n),
-                 text_plural(p->held, "recording is", "recordings are"));
+                 text_count(p->held, n), text_plural(p->held, "recording is", "recordings are"));
         print_labelled_line("Waiting", text);
         return;
     }
