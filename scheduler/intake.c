@@ -147,10 +147,18 @@ bool intake_shard_failed(struct run_worker *w, const struct msg_shard_failed *m,
 
     if (!lease_of(w, m->lease_id, m->media_id, &l, err))
         return false;
-    if (!l || (m->code == ERR_MODEL && worker_pool_left_fp16(w)))
+    if (!l)
         return true;
     if (m->track)
         return tracks_shard_failed(w, l, m, err);
+    if (m->code == ERR_MODEL) {
+        char *shown = utf8_display(m->message, strlen(m->message));
+        bool again = worker_pool_left_fp16(w, shown ? shown : "");
+
+        free(shown);
+        if (again)
+            return true;
+    }
     rc = planner_shard(run->planner, m->lease_id, m->seq, false, err);
     if (rc == ERR_NOMEM)
         run_fail(run, err);

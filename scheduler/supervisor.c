@@ -107,6 +107,7 @@ static void on_gone(void *owner, struct process_loss *loss)
     const struct err *last = &w->process.last;
 
     planner_worker_gone(run->planner, w->index);
+    w->is_fp16 = false;
     remembered_gone(w);
     figures_worker_gone(&run->figures, w->pulse.audio_ms);
     w->pulse.audio_ms = w->pulse.memory_bytes = 0;
@@ -175,6 +176,8 @@ static void send_setup(struct run_worker *w)
     if (m.threads == 0 && run->devices.count > 1)
         m.threads = device_threads(run->devices.picked, w->index);
     w->stage_id = run->backlog.stage.stage_id;
+    w->is_fp16 = !run->backlog.left_fp16 && is_precision_auto(run) &&
+                 precision_auto(run->devices.picked->list[w->index].precisions) == PRECISION_F16;
     tracks_setup(w, &m);
     remembered_fill(w, &m);
     msg_setup_put(&b, &m);
@@ -231,6 +234,8 @@ static bool take_ready(struct run_worker *w, const struct frame *f, struct err *
     free(shown);
     ok = tracks_ready(w, &m, err);
     msg_ready_free(&m);
+    if (ok && w->is_fp16 && run->backlog.left_fp16) /* it was loading when the others left */
+        worker_pool_dismiss(w);
     return ok;
 }
 
@@ -245,7 +250,9 @@ static bool take_fatal(struct run_worker *w, const struct frame *f, struct err *
     shown = utf8_display(m.message, strlen(m.message));
     err_set(&w->process.last, m.code, "%s", shown ? shown : "");
     planner_worker_gone(run->planner, w->index);
-    if (m.code == ERR_MODEL && run->backlog.has_stage && w->stage_id == run->backlog.stage.stage_id)
+    if (m.code == ERR_MODEL && run->backlog.has_stage &&
+        w->stage_id == run->backlog.stage.stage_id &&
+        !worker_pool_left_fp16(w, w->process.last.msg))
         disabled_stage_put(run, &run->backlog.stage, &w->process.last);
     free(shown);
     msg_fatal_free(&m);

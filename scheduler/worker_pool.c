@@ -90,29 +90,30 @@ void worker_pool_leave(struct run *run)
         worker_pool_dismiss(&run->devices.workers[i]);
 }
 
-static void note_left_fp16(struct run_worker *w)
+static void note_left_fp16(struct run_worker *w, const char *why)
 {
     struct run *run = w->process.run;
     struct err err = {0};
-    char text[400];
+    char text[600];
 
-    snprintf(text, sizeof(text),
-             "%s: a result of stage %.40s with model %.120s is not a number in fp16; what computes "
-             "in fp16 goes on in bf16, or in float32 where there is none",
-             w->label, run->backlog.stage.name, run->backlog.stage.model);
+    snprintf(
+        text, sizeof(text),
+        "%s: stage %.40s with model %.120s goes on in bf16, or in float32 where there is none; "
+        "in fp16: %.300s",
+        w->label, run->backlog.stage.name, run->backlog.stage.model, why);
     report_event(run, LOG_WARN, "%s", text);
     run_check(run, ledger_event(run->ledger, "device-range", 0, w->device, text, &err), &err);
     run_note_commit(run);
 }
 
-bool worker_pool_left_fp16(struct run_worker *w)
+bool worker_pool_left_fp16(struct run_worker *w, const char *why)
 {
     struct run *run = w->process.run;
 
-    if (!w->is_fp16)
+    if (!w->is_fp16 || !run->backlog.has_stage || w->stage_id != run->backlog.stage.stage_id)
         return false;
     if (!run->backlog.left_fp16)
-        note_left_fp16(w);
+        note_left_fp16(w, why);
     run->backlog.left_fp16 = true;
     for (uint32_t i = 0; i < run->devices.count; i++)
         if (run->devices.workers[i].is_fp16)

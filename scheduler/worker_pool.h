@@ -14,10 +14,10 @@ void worker_pool_drain_one(struct run_worker *w);
 void worker_pool_want(struct run *run);  /* start all that are OFF, and whose devices are ours */
 void worker_pool_drain(struct run *run); /* DRAIN to all; those that are not ready leave */
 void worker_pool_leave(struct run *run); /* QUIT to all */
-/* A result of w is not a number. If that may be fp16's range, which `auto` takes and models of
- * bf16 may leave, all workers in fp16 leave and begin again in what has more: true; what they
+/* The stage's model has failed w: why. If that may be fp16's range, which `auto` takes and models
+ * of bf16 may leave, all workers in fp16 leave and begin again in what has more: true; what they
  * hold comes back. False: it is the model's fault, or who chose the precision must know. */
-bool worker_pool_left_fp16(struct run_worker *w);
+bool worker_pool_left_fp16(struct run_worker *w, const char *why);
 /* Devices for which the last stage was too large may have room for another. */
 void worker_pool_new_stage(struct run *run);
 bool worker_pool_all_too_small(const struct run *run); /* for the stage's model */

@@ -54,14 +54,17 @@ static int read_part_identity(struct store *part, struct parting_about *ret, str
     return 0;
 }
 
+/* A number is how many shards a try found done. Of an older program's nobody knows. */
+#define FOUND "iif(text GLOB '[0-9]*', CAST(text AS INTEGER), -1 - event_id)"
+
 /* A try that ended in order has an end event; a killed one has none. A try that left a checkpoint
  * has not failed, however it ended: nodes die, and time runs out without a word. Each try says how
  * many shards it found done; the clocks of nodes cannot be compared. Only the last thousand tries
  * are read. */
 static const char sql_tries[] =
-    "WITH try AS (SELECT event_id, CAST(text AS INTEGER) AS found, "
+    "WITH try AS (SELECT event_id, " FOUND " AS found, "
     "lead(event_id, 1, 9e18) OVER w AS next_id, "
-    "lead(CAST(text AS INTEGER), 1, (SELECT count(*) FROM shard)) OVER w AS next_found "
+    "lead(" FOUND ", 1, (SELECT count(*) FROM shard)) OVER w AS next_found "
     "FROM event WHERE kind = 'part-try' "
     "WINDOW w AS (ORDER BY event_id) ORDER BY event_id DESC LIMIT 1000), "
     "judged AS (SELECT t.event_id, t.found = t.next_found AND NOT EXISTS "

@@ -92,7 +92,8 @@ struct parting_merged {
 int parting_merge(struct store *to, struct store *part, struct parting_merged *ret,
                   struct err *err);
 
-/* Beginning and end of a run of a part, in its journal. `text`: for people, where it runs. */
+/* Beginning and end of a run of a part, in its journal. `text`: for people, where it runs; before
+ * it stands how many shards are done, which parting_about reads. */
 int parting_try_begins(struct store *part, const char *text, struct err *err);
 int parting_try_ends(struct store *part, const char *text, struct err *err);
 

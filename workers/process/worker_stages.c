@@ -372,7 +372,7 @@ uint32_t stages_count(const struct engine_share *s)
 }
 
 /* The device's memory did not suffice, and the stage takes less at once now. The scheduler is told
- * of what it remembers, which is the first stage's. */
+ * of what it remembers, which is the first stage's, and not what a long text takes. */
 static void note_lack(struct engine_stages *e, uint32_t k)
 {
     struct engine_stage *s = &e->of[k];
@@ -380,7 +380,7 @@ static void note_lack(struct engine_stages *e, uint32_t k)
     if (stage_slots(s->stage) == s->slots && stage_windows(s->stage) == s->windows)
         return;
     note_size(e, k);
-    if (k == 0)
+    if (k == 0 && stage_lack(s->stage)->code == ERR_VRAM)
         worker_post_tuned(e->w, s->slots, s->windows, stage_lack(s->stage)->msg);
     else
         log_info("%s takes less at once from now on: %s", name_of(e, k), stage_lack(s->stage)->msg);

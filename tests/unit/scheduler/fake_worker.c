@@ -12,7 +12,8 @@
  *   wrong           the same as input, in a sentence of the stage's own
  *   second          missing, unless it is the second member of its name
  *   shardfail       SHARD_FAILED for shard N/2, the others are fine
- *   nan, range      there a result is not a number; range: in fp16 alone
+ *   nan, range, overflow
+ *                   there a result is not a number; range: in fp16 alone; overflow: and it is FATAL
  *   dup, stray      every result twice; every result also for a lease that does not exist
  *   short           LEASE_END without error, and without results for the second half
  *   badtext         a segment that ends before it begins
@@ -85,6 +86,16 @@ static bool first_time(const char *path)
     if (fd >= 0)
         close(fd);
     return fd >= 0;
+}
+
+static void fatal(int code, const char *message)
+{
+    struct msg_fatal m = {.code = code, .message = fake_text(message)};
+    struct buf b = BUF_INIT;
+
+    msg_fatal_put(&b, &m);
+    fake_say(MSG_FATAL, &b);
+    _exit(1);
 }
 
 static void heartbeat(void)
@@ -265,6 +276,8 @@ static void work(struct fake_lease *l)
             fake_shard_failed(l, 0, l->next++, ERR_INPUT, "the sound stops making sense");
             return;
         }
+        if (fake_is(l, "overflow") && strcmp(precision, "fp16") == 0)
+            fatal(ERR_MODEL, "a vector is not a number");
         if (fake_is(l, "nan") || (fake_is(l, "range") && strcmp(precision, "fp16") == 0)) {
             fake_shard_failed(l, 0, l->next++, ERR_MODEL, "that is not a number");
             return;
@@ -357,16 +370,6 @@ static struct fake_lease *find(uint64_t id)
         if (leases[i].m.lease_id == id)
             return &leases[i];
     return NULL;
-}
-
-static void fatal(int code, const char *message)
-{
-    struct msg_fatal m = {.code = code, .message = fake_text(message)};
-    struct buf b = BUF_INIT;
-
-    msg_fatal_put(&b, &m);
-    fake_say(MSG_FATAL, &b);
-    _exit(1);
 }
 
 static void lower(void)

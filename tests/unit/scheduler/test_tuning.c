@@ -264,6 +264,17 @@ TEST_TEARDOWN(a_device_that_is_aside_comes_back, end)
 
 /* ---- a model that leaves fp16's range */
 
+static void told_of_more_range(int shards)
+{
+    assert_true(was_told("told-auto"));
+    /* A simulated device has the processor's. */
+    assert_true(was_told("told-bf16") || was_told("told-int16") || was_told("told-fp32"));
+    assert_int_equal(count_of("SELECT count(*) FROM event WHERE kind = 'device-range'"), 1);
+    assert_int_equal(count_of("SELECT count(*) FROM event WHERE kind = 'worker-died'"), 0);
+    assert_int_equal(count_of("SELECT count(*) FROM task WHERE attempts OR suspect"), 0);
+    assert_int_equal(count_of("SELECT count(*) FROM shard"), shards);
+}
+
 TEST_TEARDOWN(a_model_that_leaves_fp16_goes_on_with_more_range, end)
 {
     struct scheduler_options o = options();
@@ -272,13 +283,11 @@ TEST_TEARDOWN(a_model_that_leaves_fp16_goes_on_with_more_range, end)
     begin("sim:2GiB,sim:2GiB", "fp16");
     ADD("/a/range-20", "/a/range-30", "/a/range-40", "/a/ok-3");
     run_ok(&o);
-    assert_true(was_told("told-auto"));
-    /* A simulated device has the processor's. */
-    assert_true(was_told("told-bf16") || was_told("told-int16") || was_told("told-fp32"));
-    assert_int_equal(count_of("SELECT count(*) FROM event WHERE kind = 'device-range'"), 1);
-    assert_int_equal(count_of("SELECT count(*) FROM event WHERE kind = 'worker-died'"), 0);
-    assert_int_equal(count_of("SELECT count(*) FROM task WHERE attempts OR suspect"), 0);
-    assert_int_equal(count_of("SELECT count(*) FROM shard"), 93);
+    told_of_more_range(93);
+    begin("sim:2GiB,sim:2GiB", "fp16");
+    ADD("/a/overflow-20", "/a/overflow-30", "/a/ok-3");
+    run_ok(&o);
+    told_of_more_range(53);
 }
 
 static void ends_without_that_stage(const struct scheduler_options *o, int changes)

@@ -384,6 +384,36 @@ TEST_SETUP(test_long_text, setup)
     assert_int_equal(heard.segments, 1);
 }
 
+/* It is slots that take more then: there are fewer, and the encoder takes as many windows as
+ * before.
+ */
+TEST_SETUP(test_long_text_where_memory_is_short, setup)
+{
+    static struct recording r;
+    static struct text text;
+    struct transcriber *t;
+    char letters[251];
+
+    for (int i = 0; i < 250; i++)
+        letters[i] = "xqzvkj"[i % 6];
+    letters[250] = 0;
+    beside_ms = 30000;
+    text_of(&text);
+    say(&text, 1, 29, letters);
+    speak(&r, 30);
+    fake.windows = 2;
+    t = make(8, 2);
+    fake.session_max = 5;
+    add(t, &r, &text);
+    recording_finish(t);
+    assert_int_equal(transcriber_slots(t), 4);
+    assert_int_equal(transcriber_windows(t), 2);
+    assert_int_equal(transcriber_lack(t)->code, 0); /* so that it is not remembered */
+    assert_non_null(strstr(transcriber_lack(t)->msg, "longer"));
+    transcriber_free(t);
+    check_same(&r, &text, "1");
+}
+
 /* ---- the same whatever happens around them */
 
 static struct recording alone[LANES], together[LANES];

@@ -18,8 +18,10 @@
 
 /* ---- the session */
 
-/* Fewer windows at once come first: they cost speed alone in the encoder, slots in all. */
-static int open_session(struct flight *f, uint32_t slots, uint32_t windows, struct err *err)
+/* Fewer windows at once come first: they cost speed alone in the encoder, slots in all. Where it is
+ * slots that take more than they did, `slots_first`, there are fewer of them. */
+static int open_session(struct flight *f, uint32_t slots, uint32_t windows, bool slots_first,
+                        struct err *err)
 {
     for (;;) {
         struct asr_shape shape = f->shape;
@@ -36,7 +38,9 @@ static int open_session(struct flight *f, uint32_t slots, uint32_t windows, stru
             return rc;
         if (windows > slots)
             windows = slots;
-        if (windows != 1)
+        if (slots_first && slots > 1)
+            slots -= (slots + 3) / 4;
+        else if (windows != 1)
             windows = windows ? windows / 2 : slots < WINDOWS_TRIED ? slots : WINDOWS_TRIED;
         else
             slots /= 2;
@@ -89,15 +93,21 @@ static int make_slots(struct flight *f, struct err *err)
     return 0;
 }
 
-int flight_open(struct flight *f, uint32_t slots, uint32_t windows, struct err *err)
+static int open_flight(struct flight *f, uint32_t slots, uint32_t windows, bool slots_first,
+                       struct err *err)
 {
-    int rc = open_session(f, slots, windows, err);
+    int rc = open_session(f, slots, windows, slots_first, err);
 
     if (!rc)
         rc = make_slots(f, err);
     if (rc)
         flight_close(f);
     return rc;
+}
+
+int flight_open(struct flight *f, uint32_t slots, uint32_t windows, struct err *err)
+{
+    return open_flight(f, slots, windows, false, err);
 }
 
 void flight_close(struct flight *f)
@@ -132,13 +142,14 @@ void flight_close(struct flight *f)
 }
 
 /* Windows in flight wait for a slot of the new session. */
-static int reopen(struct flight *f, uint32_t slots, uint32_t windows, struct err *err)
+static int reopen(struct flight *f, uint32_t slots, uint32_t windows, bool slots_first,
+                  struct err *err)
 {
     for (uint32_t i = 0; i < f->slot_count; i++)
         if (f->slots[i].window)
             f->slots[i].window->place = WINDOW_QUEUED;
     flight_close(f);
-    return flight_open(f, slots, windows, err);
+    return open_flight(f, slots, windows, slots_first, err);
 }
 
 int flight_shrink(struct flight *f, struct err *err)
@@ -153,13 +164,13 @@ int flight_shrink(struct flight *f, struct err *err)
         slots /= 2;
     log_warn("%s; going on with %u window%s in flight, %u at once in the encoder", err->msg, slots,
              slots == 1 ? "" : "s", windows);
-    return reopen(f, slots, windows, err);
+    return reopen(f, slots, windows, false, err);
 }
 
 int flight_lengthen(struct flight *f, struct err *err)
 {
     f->shape.short_text = false;
-    return reopen(f, f->slot_count, f->session->windows, err);
+    return reopen(f, f->slot_count, f->session->windows, true, err);
 }
 
 /* ---- slots */

@@ -73,8 +73,8 @@ void flight_close(struct flight *f); /* what was open; slots are empty then */
  * as many slots. Windows in flight begin again: their audio is still held, and a window yields the
  * same however often it is begun. ERR_VRAM when it cannot be less. */
 int flight_shrink(struct flight *f, struct err *err);
-/* A session with room for texts that are not short (asr_shape), of as many slots as fit. Windows in
- * flight begin again, as above. */
+/* A session with room for texts that are not short (asr_shape), with fewer slots if they do not
+ * fit. Windows in flight begin again, as above. */
 int flight_lengthen(struct flight *f, struct err *err);
 
 /* Forgets a lane's windows. */

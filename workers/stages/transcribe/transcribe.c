@@ -437,7 +437,10 @@ static int make_room_for_text(struct transcriber *t, struct err *err)
         return 0;
     for (const struct lane *l = t->lanes; l; l = l->next)
         any = any || (l->known_text && known_text_is_long(l));
-    return any ? flight_lengthen(&t->flight, err) : 0;
+    if (!any)
+        return 0;
+    t->lack = (struct err){.msg = "a text is longer than what is decoded"};
+    return flight_lengthen(&t->flight, err);
 }
 
 static int run_decode_tick(struct transcriber *t, bool *progress, struct err *err)
